@@ -70,6 +70,29 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 	s.must("down", "auto")
 }
 
+// A function that costs more than its profile says has of what no node of the machine has,
+// beyond what is booked for it, and keeps that while the agent looks at what is there.
+func TestFunctionsBorrowProcessors(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(t, "hosts:\n  - {name: h1, cpu: 2, memory: 4GiB}\n")
+	s.up(strings.Replace(autoRequest, "cpu: auto", "cpu: auto\n    profile: {fixed_s: 1e-06}", 1))
+	booked := s.given("auto")
+	if booked > vnet.Core/50 {
+		t.Fatalf("it has %s cores at first, by a profile of 1 us", booked)
+	}
+	s.sends("auto", 40*time.Second)
+	for range 2 {
+		eventually(t, 60*time.Second, func() error {
+			if given := s.given("auto"); given <= booked {
+				return fmt.Errorf("at 5 Mbit/s it has %s cores, as booked", given)
+			}
+			return nil
+		})
+		s.asPlanned("h1")
+	}
+	s.must("down", "auto")
+}
+
 // given is what the function of a network's chain has of processors.
 func (l *lab) given(network string) vnet.CPU {
 	l.t.Helper()

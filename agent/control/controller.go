@@ -37,9 +37,10 @@ type Controller struct {
 	functions []*function
 	chains    []*chain
 	cores     float64
-	since     int  // samples since the last reallocation
-	moved     bool // a level is new
-	corrected bool // since the last answer to that
+	lent      float64 // cores beside these
+	since     int     // samples since the last reallocation
+	moved     bool    // a level is new
+	corrected bool    // since the last answer to that
 	shortages []Shortage
 }
 
@@ -74,6 +75,13 @@ func New(functions []Function, chains []Chain, cores float64) (*Controller, erro
 	}
 	return c, nil
 }
+
+// Lend has functions get more than their most, so many cores together, up to one each,
+// until it says otherwise.
+func (c *Controller) Lend(cores float64) { c.lent = cores }
+
+// most is what a function can get.
+func (c *Controller) most(f *function) float64 { return max(f.Most, min(f.Most+c.lent, 1)) }
 
 // Shares of the functions, in cores.
 func (c *Controller) Shares() []float64 {

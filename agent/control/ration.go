@@ -33,7 +33,7 @@ func (c *Controller) ration() []float64 {
 		}
 	}
 	for i, f := range c.functions {
-		wanted[i] = min(max(wanted[i], leastShare), f.Most)
+		wanted[i] = min(max(wanted[i], leastShare), c.most(f))
 	}
 	return wanted
 }
@@ -52,9 +52,9 @@ func (c *Controller) needs(ch *chain, k int) float64 {
 // share a function that is short get less alike, then all alike if the cores
 // together are short.
 func (c *Controller) parts() ([]float64, []string) {
-	left, cores := make([]float64, len(c.functions)), c.cores
+	left, cores := make([]float64, len(c.functions)), c.cores+c.lent
 	for i, f := range c.functions {
-		left[i] = f.Most
+		left[i] = c.most(f)
 	}
 	parts, why := make([]float64, len(c.chains)), make([]string, len(c.chains))
 	for _, group := range c.byPriority() {

@@ -23,6 +23,7 @@ import (
 const (
 	interval = 100 * time.Millisecond // five periods of a quota
 	rewrite  = 5 * time.Second
+	freeFor  = time.Second     // for which what was read of the machine is taken for true
 	retry    = 5 * time.Second // after what could not be read
 )
 
@@ -37,10 +38,15 @@ type Group interface {
 type Loop struct {
 	Held  func() ([]chain.Held, error)
 	Group func(namespace string) Group
-	Log   *slog.Logger
+	// Free is how many cores of the machine no node has; nil: none. Functions that need
+	// more than is booked for them get of these.
+	Free func() float64
+	Log  *slog.Logger
 
 	mu     sync.Mutex
 	leases map[vnet.LeaseID]*lease
+	free   float64 // read at asked
+	asked  time.Time
 }
 
 // Run works until ctx ends.
@@ -88,9 +94,18 @@ func (l *Loop) step(now time.Time, held []chain.Held) {
 		}
 		l.leases[h.Lease] = own
 		if own.law != nil {
-			own.step(now, h)
+			own.law.Lend(max(0, own.borrowed()+l.freeAt(now)))
+			l.free -= own.step(now, h)
 		}
 	}
+}
+
+// freeAt is how many cores no node has.
+func (l *Loop) freeAt(now time.Time) float64 {
+	if l.Free != nil && now.Sub(l.asked) >= freeFor {
+		l.free, l.asked = l.Free(), now
+	}
+	return l.free
 }
 
 // signature is what the law of a lease depends on.
@@ -103,6 +118,7 @@ func signature(c plan.Chains) string {
 type lease struct {
 	signature string
 	law       *control.Controller
+	booked    float64 // cores, for all functions
 	functions []function
 	chains    []promise
 	at        time.Time // of the last sample
@@ -134,11 +150,10 @@ type promise struct {
 func (l *Loop) begin(c plan.Chains, name string) *lease {
 	own := &lease{signature: name, log: l.Log.With("lease", c.Lease.String())}
 	var functions []control.Function
-	var cores float64
 	for _, f := range c.Functions {
 		if a := f.Auto; a != nil {
 			most := float64(a.Most) / float64(vnet.Core)
-			cores += most
+			own.booked += most
 			own.functions = append(own.functions, function{name: f.Name, group: l.Group(a.Node)})
 			functions = append(functions, control.Function{
 				Name: f.Name, Profile: control.Profile{Fixed: float64(a.Fixed) / 1e12, PerByte: float64(a.PerByte) / 1e15}, Share: most, Most: most, Limited: true,
@@ -150,7 +165,7 @@ func (l *Loop) begin(c plan.Chains, name string) *lease {
 	for _, p := range own.chains {
 		chains = append(chains, control.Chain{Name: p.name, Rate: float64(c.Hops[p.hops[0]].Rate), Priority: c.Hops[p.hops[0]].Priority, Via: p.via})
 	}
-	law, err := control.New(functions, chains, cores)
+	law, err := control.New(functions, chains, own.booked)
 	if err != nil {
 		own.log.Error("processor time of functions stays as it is", "err", err)
 		return own
@@ -176,24 +191,35 @@ func (own *lease) promises(c plan.Chains) {
 	}
 }
 
-// step takes a sample and sets what follows from it.
-func (own *lease) step(now time.Time, h chain.Held) {
+// given is what the functions have, in cores, and borrowed what of it is not booked.
+func (own *lease) given() (sum float64) {
+	for _, share := range own.law.Shares() {
+		sum += share
+	}
+	return sum
+}
+
+func (own *lease) borrowed() float64 { return max(0, own.given()-own.booked) }
+
+// step takes a sample, sets what follows from it, and says how much more is given.
+func (own *lease) step(now time.Time, h chain.Held) float64 {
 	first, seconds := own.at.IsZero(), now.Sub(own.at).Seconds()
 	samples, read := own.sample(h)
 	if !read {
 		own.at = time.Time{} // what is between is no sample
-		return
+		return 0
 	}
 	own.at = now
 	if first || seconds <= 0 {
-		return
+		return 0
 	}
+	before := own.given()
 	entered := make([]control.Count, len(own.chains))
 	for j, p := range own.chains {
 		entered[j] = samples[p.via[0]].Arrived[j]
 	}
 	if changed := own.law.Step(seconds, entered, samples); !changed && now.Sub(own.written) < rewrite {
-		return
+		return 0
 	}
 	own.written = now
 	for i, share := range own.law.Shares() {
@@ -202,6 +228,7 @@ func (own *lease) step(now time.Time, h chain.Held) {
 		}
 	}
 	own.tell()
+	return own.given() - before
 }
 
 // tell logs what is short when it becomes so.

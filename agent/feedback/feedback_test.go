@@ -127,6 +127,32 @@ func TestShortageIsSaid(t *testing.T) {
 	}
 }
 
+// A function that needs more than is booked has of what no node of the machine has, as
+// long as it is there.
+func TestFreeProcessorsAreLent(t *testing.T) {
+	b := newBed(plan.ChainProcessing{Most: 50})
+	cores := 0.3
+	b.loop.Free = func() float64 { return cores - b.plane.share }
+	b.run(10*time.Second, 500)
+	b.needs(t, 500)
+	if why := b.loop.Short(b.item.Lease, "web"); why != "" {
+		t.Errorf("short, though there are %g cores: %s", cores, why)
+	}
+	cores = 0.08 // another node has the rest
+	b.run(5*time.Second, 500)
+	if want := quotaOf(cores); math.Abs(b.plane.share-want) > 1e-3 {
+		t.Errorf("a share of %.4f, where %.4f is left", b.plane.share, want)
+	}
+	if why := b.loop.Short(b.item.Lease, "web"); why == "" {
+		t.Error("not short")
+	}
+	cores = 0.01
+	b.run(5*time.Second, 500)
+	if want := quotaOf(0.05); math.Abs(b.plane.share-want) > 1e-3 {
+		t.Errorf("a share of %.4f, where %.4f is booked", b.plane.share, want)
+	}
+}
+
 func quotaOf(share float64) float64 {
 	quota, period := control.Quota(share)
 	return quota.Seconds() / period.Seconds()

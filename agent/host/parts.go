@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"sublet/agent"
@@ -132,10 +133,27 @@ func (h *Host) makeParts(ctx context.Context, s setup) error {
 	chains.Class, links.Guests, links.Remade = links.Class, chains.Programs, one[*vnode.Part](h.parts).Remade
 	h.latency = newLatency(s, links)
 	links.Latency = h.latency.Of
-	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Log: s.config.Log}
+	h.feedback = &feedback.Loop{Held: chains.Held, Group: func(namespace string) feedback.Group { return s.host.Group(namespace) }, Free: func() float64 { return freeCores(s.host) }, Log: s.config.Log}
 	chains.Short, chains.Measured, links.Measured = h.feedback.Short, s.config.Measured, s.config.Measured
 	h.pin = newPin(s, chains, one[*openflow.Part](h.parts))
 	return nil
+}
+
+// freeCores is how many cores of the machine no node has; nodes without a limit, which have
+// nothing booked, have none.
+func freeCores(h *kernel.Host) float64 {
+	names, err := h.Group("x").Siblings()
+	if err != nil {
+		return 0
+	}
+	slices.Sort(names)
+	free := float64(runtime.NumCPU())
+	for _, name := range slices.Compact(names) {
+		if quota, period := h.Group(name).Quota(); period > 0 {
+			free -= float64(quota) / float64(period)
+		}
+	}
+	return free
 }
 
 // newPin keeps programs of chains and OpenFlow switches on cores.

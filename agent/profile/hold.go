@@ -15,12 +15,10 @@ import (
 	"sublet/measure/pktgen"
 )
 
-// Phase is load of frames of one size; 0: none are sent.
+// Phase is load of frames of one size.
 type Phase struct {
 	Size   int
 	Length time.Duration
-	// Begins is called when it begins, with the function's process; nil: nothing is.
-	Begins func(pid int) error
 }
 
 // Moment is an interval of a function whose rate was held.
@@ -77,18 +75,11 @@ type holder struct {
 }
 
 func (h *holder) phase(ctx context.Context, number int, p Phase) (err error) {
-	if p.Begins != nil {
-		if err := p.Begins(h.program.cmd.Process.Pid); err != nil {
-			return err
-		}
+	load, err := pktgen.StartTo(h.bed.in, h.bed.out, h.bed.entry.Attrs().HardwareAddr, p.Size, 0, pktgen.Discard)
+	if err != nil {
+		return err
 	}
-	if p.Size > 0 {
-		load, err := pktgen.StartTo(h.bed.in, h.bed.out, h.bed.entry.Attrs().HardwareAddr, p.Size, 0, pktgen.Discard)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, load.Stop()) }()
-	}
+	defer func() { err = errors.Join(err, load.Stop()) }()
 	if number == 0 {
 		if err := h.program.forwards(ctx, h.counter); err != nil {
 			return err

@@ -90,9 +90,18 @@ func setQuota(dir string, period, quota int64) error {
 
 // CPU reads the limit in thousandths of one core; 0: none.
 func (g Group) CPU() int64 {
+	quota, period := g.Quota()
+	if period == 0 {
+		return 0
+	}
+	return int64(1000 * quota / period)
+}
+
+// Quota reads the processor time that the group has in each period; zeros: all of it.
+func (g Group) Quota() (time.Duration, time.Duration) {
 	mount, version := g.cgroups.Controller("cpu")
 	dir := filepath.Join(mount, g.path)
-	var quota, period int64
+	var quota, period int64 // microseconds
 	switch version {
 	case 1:
 		quota, _ = readNumber(filepath.Join(dir, "cpu.cfs_quota_us"))
@@ -102,9 +111,9 @@ func (g Group) CPU() int64 {
 		fmt.Sscan(string(data), &quota, &period) // "max 100000" leaves zeros
 	}
 	if quota <= 0 || period <= 0 {
-		return 0
+		return 0, 0
 	}
-	return quota * 1000 / period
+	return time.Duration(quota) * time.Microsecond, time.Duration(period) * time.Microsecond
 }
 
 // noMemoryLimit is what version 1 shows without a limit: half of the address

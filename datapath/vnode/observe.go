@@ -121,7 +121,7 @@ func (p *Part) observe(id vnet.LeaseID, name string, used map[uint32]bool) (plan
 		Lease: id, Node: name, Owner: owner,
 		CPU: vnet.CPU(g.CPU()), Memory: vnet.Bytes(g.Memory()), Processes: processes,
 	}
-	if most, ok := p.most(key); ok && n.CPU > 0 && n.CPU <= most {
+	if most, ok := p.most(key); ok && follows(n.CPU, most) {
 		n.CPU, n.Auto = most, true
 	}
 	return n, nil

@@ -11,13 +11,16 @@ import (
 )
 
 // mostKind is the directory that holds, for each node whose processor time follows
-// the load, the most that it gets in thousandths of a core. The group's quota is
-// what it has now, which is not this room's.
+// the load, what is booked for it in thousandths of a core. The group's quota is
+// what it has now, which is not this room's: up to a core, if nobody has the rest.
 const mostKind = "processors"
 
 func (p *Part) mostPath(key string) string { return filepath.Join(p.host.Dir(mostKind), key) }
 
-// most is what a node gets at most; false: its time does not follow the load.
+// follows says whether a limit can be one that the load was found to take.
+func follows(limit, booked vnet.CPU) bool { return limit > 0 && limit <= max(booked, vnet.Core) }
+
+// most is what is booked for a node; false: its time does not follow the load.
 func (p *Part) most(key string) (vnet.CPU, bool) {
 	text, err := os.ReadFile(p.mostPath(key))
 	if err != nil {
@@ -27,8 +30,8 @@ func (p *Part) most(key string) (vnet.CPU, bool) {
 	return vnet.CPU(most), err == nil
 }
 
-// setProcessors limits a node's group. A quota below the most that was set for the
-// load is left as it is.
+// setProcessors limits a node's group. A quota that was set for the load is
+// left as it is.
 func (p *Part) setProcessors(g kernel.Group, n plan.VNode) error {
 	if !n.Auto {
 		if err := gone(os.Remove(p.mostPath(n.Key()))); err != nil {
@@ -43,7 +46,7 @@ func (p *Part) setProcessors(g kernel.Group, n plan.VNode) error {
 	if err := os.WriteFile(p.mostPath(n.Key()), strconv.AppendInt(nil, int64(n.CPU), 10), 0o600); err != nil {
 		return err
 	}
-	if now := vnet.CPU(g.CPU()); followed && now > 0 && now <= n.CPU {
+	if now := vnet.CPU(g.CPU()); followed && follows(now, n.CPU) {
 		return nil
 	}
 	return g.SetCPU(int64(n.CPU))

@@ -1,6 +1,5 @@
 // Command hold has the controller of agent/control hold the rate of a real
-// function by the quota of its control group, while packets change size, and in
-// scenarios.
+// function by the quota of its control group, while packets change size.
 package main
 
 import (
@@ -19,17 +18,10 @@ import (
 	"sublet/datapath/kernel"
 )
 
-// copierCommand is the argument with which this program is the function.
-const copierCommand = "copier"
-
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == kernel.InitCommand {
 		log.Fatal(kernel.RunLaunch())
 	}
-	if len(os.Args) > 1 && os.Args[1] == copierCommand {
-		log.Fatal(copier())
-	}
-	several := flag.Bool("scenarios", false, "run the scenarios, with a function of its own")
 	mbit := flag.Float64("mbit", 50, "rate to hold, Mbit/s")
 	seconds := flag.Float64("seconds", 10, "length of each phase")
 	flag.Usage = func() {
@@ -37,18 +29,12 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if (flag.NArg() == 0) != *several {
+	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if *several {
-		if err := all(ctx, time.Duration(*seconds*float64(time.Second))); err != nil {
-			log.Fatal(err)
-		}
-		return
-	}
 	if err := run(ctx, flag.Args(), *mbit*1e6, time.Duration(*seconds*float64(time.Second))); err != nil {
 		log.Fatal(err)
 	}
