@@ -129,7 +129,7 @@ var table = []benchmark{
 		"all relay lists of one switch by fabric size, up to 2,000 switches, beside the published ones; `-k`, `-rounds`, `-svg`",
 		"", time.Minute, "research/multipath-bench.md"},
 	{"multipath/order", "go run ./bench/multipath/order",
-		"what one TCP stream gets of two and three paths whose order is kept, the last of them 0, 1 and 5 ms later; `-rounds`, `-window`, `-capacity`",
+		"what one TCP stream gets of two and three paths whose order is kept, the last of them 0, 1 and 5 ms later; `-rounds`, `-window`, `-capacity`, `-paths`",
 		"root", 4 * time.Minute, "split-links.md"},
 	{"multipath/upperbound", "go run ./bench/multipath/upperbound | python3 bench/multipath/upperbound/bound.py",
 		"the most that any splitting of connections over random graphs gets, by linear programs, beside the model's methods; `-topology`, `-graphs`, `-runs`",

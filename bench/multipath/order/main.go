@@ -22,6 +22,7 @@ import (
 var (
 	rounds   = flag.Int("rounds", 3, "measurements of each case")
 	window   = flag.Duration("window", 3*time.Second, "of each measurement")
+	only     = flag.Int("paths", 0, "so many only; 0: two and three")
 	capacity = flag.Int("capacity", 100, "of a path, Mbit/s; nine tenths of it are asked for")
 )
 
@@ -32,7 +33,11 @@ func main() { harness.Main("multipath/order", run) }
 
 func run(ctx context.Context, exe string) error {
 	fmt.Printf("%s\n\n| paths | last one later by | rate | part that one TCP stream gets, there | back |\n|---|---|---|---|---|\n", harness.Machine())
-	for _, paths := range []int{2, 3} {
+	cases := []int{2, 3}
+	if *only > 0 {
+		cases = []int{*only}
+	}
+	for _, paths := range cases {
 		for _, by := range later {
 			if err := measure(ctx, exe, paths, by); err != nil {
 				return fmt.Errorf("%d paths, %s: %w", paths, by, err)
