@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sublet/embed/calendar"
+	"sublet/embed/graph"
 	"sublet/embed/rate"
 	"sublet/vnet"
 )
 
-// OpenFlow switches have entries and meters, and some carry little in software.
+// OpenFlow switches have entries, and meters or queues, and some carry little in software.
 // A search does not count these: what it finds is looked at, and found anew
 // without the switches that have too little left.
 
@@ -18,6 +20,7 @@ import (
 const (
 	entriesPrefix  = "entries:"
 	metersPrefix   = "meters:"
+	queuesPrefix   = "queues:" // of a port, by rate
 	slowPathPrefix = "slow-path:"
 )
 
@@ -33,9 +36,11 @@ type SwitchLoad struct {
 // SwitchLoads lists what OpenFlow switches have for leases.
 func SwitchLoads(sub vnet.Substrate) (list []SwitchLoad) {
 	for _, o := range sub.OpenFlow {
-		list = append(list,
-			SwitchLoad{entriesPrefix + o.Name, o.Name, int64(o.Entries - vnet.EntriesOfSwitch)},
-			SwitchLoad{metersPrefix + o.Name, o.Name, int64(o.Meters - vnet.EntriesOfSwitch)})
+		list = append(list, SwitchLoad{entriesPrefix + o.Name, o.Name, int64(o.Entries - vnet.EntriesOfSwitch)})
+		if len(o.Queues) == 0 {
+			list = append(list, SwitchLoad{metersPrefix + o.Name, o.Name, int64(o.Meters - vnet.EntriesOfSwitch)})
+		}
+		list = append(list, queueLoads(o)...)
 		if bound := o.SlowPath.Carries(); bound > 0 {
 			list = append(list, SwitchLoad{slowPathPrefix + o.Name, o.Name, int64(bound)})
 		}
@@ -60,13 +65,17 @@ func (e *Embedder) needsOfSwitches(t vnet.Topology, m vnet.Mapping) (map[string]
 			return nil, err
 		}
 		for _, way := range carriers {
-			for _, a := range way.walk {
+			for i, a := range way.walk {
 				o, speaks := e.whole.OpenFlowOf(e.graph.Name(e.graph.Head(a)))
 				if !speaks {
 					continue
 				}
 				needs[ofSwitch(entriesPrefix, o.Name)] += vnet.EntriesOfTunnel
-				needs[ofSwitch(metersPrefix, o.Name)] += vnet.EntriesOfTunnel
+				if len(o.Queues) == 0 {
+					needs[ofSwitch(metersPrefix, o.Name)] += vnet.EntriesOfTunnel
+				} else {
+					e.needQueues(needs, o, l, way.share, [2]graph.Arc{way.walk[i+1], a})
+				}
 				if both := way.share.Of(l.Bandwidth[0].Min) + way.share.Of(l.Bandwidth[1].Min); both > 0 && o.SlowPath.Slows() {
 					needs[ofSwitch(slowPathPrefix, o.Name)] += int64(both)
 				}
@@ -101,6 +110,9 @@ func (e *Embedder) crowded(cal *calendar.Calendar, spans []span, m vnet.Mapping)
 		if err != nil {
 			return "", "", err
 		}
+		if name, why := e.lacksQueue(needs); name != "" {
+			return name, why, nil
+		}
 		for _, l := range SwitchLoads(e.whole) {
 			key := rate.Element{Link: l.Link}.String()
 			if free := cal.Residual(key, l.Has, s.window); needs[key] > free {
@@ -117,6 +129,10 @@ func (l SwitchLoad) lacks(free, need int64) string {
 		return fmt.Sprintf("switch %s has %d of %d entries free in this window, and the network needs %d", l.Switch, free, l.Has, need)
 	case metersPrefix + l.Switch:
 		return fmt.Sprintf("switch %s has %d of %d meters free in this window, and the network needs %d", l.Switch, free, l.Has, need)
+	}
+	if at, isQueue := strings.CutPrefix(l.Link, queuesPrefix+l.Switch+"/"); isQueue {
+		port, rate, _ := strings.Cut(at, "/")
+		return fmt.Sprintf("switch %s has %d of %d queues of %s at link %s free in this window, and the network needs %d", l.Switch, free, l.Has, rate, port, need)
 	}
 	return fmt.Sprintf("switch %s has %s of %s free on its slow path in this window, and the network needs %s", l.Switch, vnet.Rate(free), vnet.Rate(l.Has), vnet.Rate(need))
 }

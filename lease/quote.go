@@ -107,7 +107,7 @@ func (g *resources) OutsideLoads(w vnet.Window) (loads []vnet.Load) {
 		load := vnet.Load{Link: rate.DevicePrefix + d.Name, From: string(d.Host), To: "outside", Leasable: 1}
 		loads = append(loads, g.loaded(load, vnet.Forward, w))
 	}
-	for _, l := range embed.SwitchLoads(g.sub) { // numbers of entries and meters, and a rate
+	for _, l := range embed.SwitchLoads(g.sub) { // numbers of entries, meters and queues, and a rate
 		load := vnet.Load{Link: l.Link, From: l.Switch, To: l.Switch, Leasable: vnet.Rate(l.Has)}
 		loads = append(loads, g.loaded(load, vnet.Forward, w))
 	}

@@ -27,6 +27,9 @@ type Flow struct {
 	// shares the meter of what belongs to no lease.
 	Min  vnet.Rate `json:"min_bps"`
 	Rate vnet.Rate `json:"rate_bps"`
+	// Queue is the rate of the port's queues of which it takes one, as the substrate
+	// states it; 0: it has a meter.
+	Queue vnet.Rate `json:"queue_bps,omitempty"`
 }
 
 // Source ports by which switches tell tunnels between two hosts apart. They are
@@ -60,6 +63,9 @@ func (f Flow) LeaseID() vnet.LeaseID { return f.Lease }
 func (f Flow) Meet(other Item) Item {
 	o := other.(Flow)
 	f.Min, f.Rate = min(f.Min, o.Min), min(f.Rate, o.Rate)
+	if f.Queue == 0 || o.Queue != 0 && o.Queue < f.Queue {
+		f.Queue = o.Queue
+	}
 	return f
 }
 
@@ -68,7 +74,11 @@ func (f Flow) String() string {
 	if f.Transport != "" {
 		nsh = " nsh over " + string(f.Transport)
 	}
-	return fmt.Sprintf("%s %s: port %d->%d %s->%s udp %d%s min %s rate %s", f.Key(), f.Link, f.In, f.Out, f.From, f.To, f.Source, nsh, f.Min, f.Rate)
+	queue := ""
+	if f.Queue != 0 {
+		queue = " in a queue of " + f.Queue.String()
+	}
+	return fmt.Sprintf("%s %s: port %d->%d %s->%s udp %d%s min %s rate %s%s", f.Key(), f.Link, f.In, f.Out, f.From, f.To, f.Source, nsh, f.Min, f.Rate, queue)
 }
 
 // TellsApart says whether a tunnel passes a switch that must know its packets.
@@ -111,7 +121,11 @@ func (c *Compiler) flows(p pathPlan, h tunnelHop) {
 			if class.BestEffort {
 				class.Guaranteed, class.Ceil = 0, 0
 			}
+			leaves := [2]string{h.hops[i+1].Link.Name, hop.Link.Name}[dir]
 			f := Flow{Lease: p.net.lease.ID(), Link: p.link.Name, VNI: h.vni, In: ports[0], Out: ports[1], From: near, To: far, Source: SourceOf(h.vni), Transport: transport, Min: class.Guaranteed, Rate: class.Ceil}
+			if ask := p.link.Bandwidth[dir]; !ask.BestEffort() {
+				f.Queue = o.QueueRate(leaves, p.share.Of(ask.Max))
+			}
 			if dir == vnet.Reverse {
 				f.Reverse, f.In, f.Out, f.From, f.To = true, f.Out, f.In, far, near
 			}

@@ -51,6 +51,16 @@ func TestFlowsOfSwitches(t *testing.T) {
 	if len(items) != 2 || !Equal(items[0], back) || !Equal(items[1], flow) {
 		t.Errorf("s1 gets %v, want %v and %v", items, back, flow)
 	}
+	sub.OpenFlow[0].Meters, sub.OpenFlow[0].Queues = 0, []vnet.SwitchQueue{{Link: "l1", Queue: 1, Rate: 20 * vnet.Mbit}, {Link: "l2", Queue: 1, Rate: 12 * vnet.Mbit}}
+	flow.Queue, back.Queue = 12*vnet.Mbit, 20*vnet.Mbit // of the ports by which they leave
+	inQueues, err := Compile(sub, []vnet.Lease{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items := inQueues["s1"].Items(); len(items) != 2 || !Equal(items[0], back) || !Equal(items[1], flow) {
+		t.Errorf("s1 gets %v, want %v and %v", items, back, flow)
+	}
+	sub.OpenFlow[0].Queues, flow.Queue, back.Queue = nil, 0, 0
 	sub.Switches = []string{"s1"}
 	steered, err := Compile(sub, []vnet.Lease{l})
 	if err != nil {

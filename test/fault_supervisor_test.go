@@ -47,7 +47,14 @@ func agentOf(host string) string { return "agent-" + host }
 // newSupervisor makes a lab whose processes can be killed.
 func newSupervisor(t *testing.T, substrate string, flags ...string) *supervisor {
 	t.Helper()
-	s := &supervisor{lab: newLab(t, substrate, flags...), processes: make(map[string]*process)}
+	return newLab(t, substrate, flags...).supervised()
+}
+
+// supervised takes over the processes of a lab.
+func (l *lab) supervised() *supervisor {
+	t := l.t
+	t.Helper()
+	s := &supervisor{lab: l, processes: make(map[string]*process)}
 	s.api = api.NewClient(filepath.Join(s.run, api.SocketName))
 	t.Cleanup(s.api.Close)
 	status, err := product.StatusOf(s.run)

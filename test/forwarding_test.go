@@ -176,27 +176,43 @@ func (l *lab) direct(host, device string, to netip.Addr) {
 	}
 }
 
-// lineOfSwitches is h1 - s1 - s2 - h2 with Open vSwitch as s1 and s2.
-func lineOfSwitches(t *testing.T) (l *lab, s1, s2 *openVSwitch) {
+// fewMeters are the switches of a line, each with meters for two links.
+const fewMeters = `
+  - {name: s1, openflow: {%s, datapath_id: "a1"}, ports: {h1-s1: 1, s1-s2: 2}, entries: 5, meters: 5}
+  - {name: s2, openflow: {%s, datapath_id: "a2"}, ports: {s2-h2: 1, s1-s2: 2}, entries: 5, meters: 5}`
+
+// labOfLine is h1 - s1 - s2 - h2. Of how s1 and s2 are reached the substrate says what is
+// given.
+func labOfLine(t *testing.T, switches, first, second string) *lab {
 	t.Helper()
-	needOpenVSwitch(t)
-	c1, c2 := listenForSwitch(t), listenForSwitch(t)
-	l = newLab(t, fmt.Sprintf(`hosts:
+	return newLab(t, `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}
-switches:
-  - {name: s1, openflow: {connect: "tcp:%s", datapath_id: "a1"}, ports: {h1-s1: 1, s1-s2: 2}, entries: 5, meters: 5}
-  - {name: s2, openflow: {connect: "tcp:%s", datapath_id: "a2"}, ports: {s2-h2: 1, s1-s2: 2}, entries: 5, meters: 5}
+switches:`+fmt.Sprintf(switches, first, second)+`
 links:
   - {ends: [h1, s1], capacity: 50Mbit}
   - {ends: [s1, s2], capacity: 50Mbit}
   - {ends: [s2, h2], capacity: 50Mbit}
-`, c1.Addr(), c2.Addr()))
+`)
+}
+
+// lineOfSwitches has Open vSwitch as s1 and s2.
+func lineOfSwitches(t *testing.T, switches string) (l *lab, s1, s2 *openVSwitch) {
+	t.Helper()
+	needOpenVSwitch(t)
+	c1, c2 := listenForSwitch(t), listenForSwitch(t)
+	l = labOfLine(t, switches, fmt.Sprintf("connect: %q", "tcp:"+c1.Addr().String()), fmt.Sprintf("connect: %q", "tcp:"+c2.Addr().String()))
 	s1 = l.openVSwitch("s1", "00000000000000a1", c1, "to-h1", "to-s2")
 	s2 = l.openVSwitch("s2", "00000000000000a2", c2, "to-h2", "to-s1")
+	l.directLine()
+	return l, s1, s2
+}
+
+// directLine lets the hosts of a line reach each other by its switches alone.
+func (l *lab) directLine() {
+	l.t.Helper()
 	l.direct("h1", "to-s1", product.PortAddress(2, 1))
 	l.direct("h2", "to-s2", product.PortAddress(0, 0))
-	return l, s1, s2
 }
 
 // unleased sends from a host twice as much as any link carries, besides all leases.
@@ -238,7 +254,7 @@ links: [{name: ab, ends: [a, b], rate: 10Mbit}]
 //
 //	h1: a - s1 (Open vSwitch) - s2 (Open vSwitch) - h2: b
 func TestLeaseOverOpenVSwitch(t *testing.T) {
-	l, s1, s2 := lineOfSwitches(t)
+	l, s1, s2 := lineOfSwitches(t, fewMeters)
 	l.up(fmt.Sprintf(overSwitches, "first"))
 	for _, s := range []*openVSwitch{s1, s2} {
 		if err := s.has(2); err != nil {
@@ -288,7 +304,7 @@ chains: [{name: web, from: a, to: b, match: {proto: udp, dst_port: 9000}, via: [
 // the port of its transport, and all its packets take them.
 func TestChainOverOpenVSwitch(t *testing.T) {
 	const packets = 200
-	l, s1, s2 := lineOfSwitches(t)
+	l, s1, s2 := lineOfSwitches(t, fewMeters)
 	for transport, port := range map[string]int{"udp": 61440, "gpe": 4790} {
 		l.up(chainOverSwitches(transport))
 		l.must("exec", transport+"/a", "--", "python3", "-c", fmt.Sprintf(`
@@ -308,7 +324,7 @@ for _ in range(%d): s.sendto(bytes(200), b); time.sleep(0.01)`, packets))
 
 // It keeps its rate beside traffic that belongs to no lease.
 func TestSoakChainOverOpenVSwitchKeepsItsRate(t *testing.T) {
-	l, _, _ := lineOfSwitches(t)
+	l, _, _ := lineOfSwitches(t, fewMeters)
 	l.up(chainOverSwitches("udp"))
 	l.unleased("h1", product.PortAddress(2, 1).String()+":9")
 	l.checked("udp", brokenChain)

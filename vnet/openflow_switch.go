@@ -11,8 +11,8 @@ import (
 )
 
 // OpenFlowSwitch is a switch of the substrate that speaks OpenFlow. Each tunnel
-// that passes it takes EntriesOfTunnel entries there and as many meters, one for
-// each direction.
+// that passes it takes EntriesOfTunnel entries there, one for each direction, and as
+// many meters, or a queue of the port by which each direction leaves.
 type OpenFlowSwitch struct {
 	Name string `json:"name"` // one of Substrate.Switches
 	// Connect is where the switch listens for controllers, Listen where controllers
@@ -23,7 +23,8 @@ type OpenFlowSwitch struct {
 	TLS        *SwitchFiles      `json:"tls,omitempty"`   // of the connection; nil: it is plain
 	Ports      map[string]uint32 `json:"ports,omitempty"` // by link that ends at it
 	Entries    int               `json:"entries"`         // that Sublet may have, in table 0
-	Meters     int               `json:"meters"`          // that Sublet may have
+	Meters     int               `json:"meters"`          // that Sublet may have; 0: it has queues
+	Queues     []SwitchQueue     `json:"queues,omitempty"`
 	SlowPath   SlowPath          `json:"slow_path,omitzero"`
 }
 
@@ -54,8 +55,8 @@ const (
 )
 
 // SwitchActions are what packets meet at a switch, by the names of ovs-ofctl: those
-// of leases the first two, others the third too.
-var SwitchActions = []string{"meter", "output", "normal"}
+// of leases all but normal.
+var SwitchActions = []string{"meter", "output", "normal", "set_queue"}
 
 // DatapathID is an OpenFlow switch's identifier.
 type DatapathID uint64
@@ -93,7 +94,7 @@ func (s Substrate) Steered() bool {
 
 // Slows says whether packets of leases leave the fast path.
 func (p SlowPath) Slows() bool {
-	return slices.Contains(p.Actions, SwitchActions[0]) || slices.Contains(p.Actions, SwitchActions[1])
+	return slices.ContainsFunc(p.Actions, func(a string) bool { return a != "normal" })
 }
 
 // Carries is what the switch carries of leases in software, both directions of all
@@ -149,10 +150,27 @@ func (o OpenFlowSwitch) check(path string) error {
 	if err := o.checkTLS(path + ".openflow.tls"); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkSwitchAmount(path+".entries", o.Entries, MaxSwitchEntries), checkSwitchAmount(path+".meters", o.Meters, MaxSwitchMeters)); err != nil {
+	if err := cmp.Or(checkSwitchAmount(path+".entries", o.Entries, MaxSwitchEntries), o.checkMeters(path)); err != nil {
 		return err
 	}
 	return o.SlowPath.check(path + ".slow-path")
+}
+
+// checkMeters wants meters or queues, and actions of the slow path to match.
+func (o OpenFlowSwitch) checkMeters(path string) error {
+	without := "set_queue"
+	if len(o.Queues) > 0 {
+		without = "meter"
+	}
+	switch i := slices.Index(o.SlowPath.Actions, without); {
+	case len(o.Queues) > 0 && o.Meters != 0:
+		return fieldf(path+".queues", "the switch has meters too: state one of both, by which links have their rates there")
+	case i >= 0:
+		return fieldf(at(path+".slow-path.actions", i), "no packet meets %s at a switch with %s", without, map[string]string{"meter": "queues", "set_queue": "meters"}[without])
+	case len(o.Queues) == 0:
+		return checkSwitchAmount(path+".meters", o.Meters, MaxSwitchMeters)
+	}
+	return nil
 }
 
 // checkTLS wants files by their whole names: the server runs in a directory of its own.
@@ -218,6 +236,9 @@ func (s Substrate) checkSwitchPorts(path string, o OpenFlowSwitch) error {
 			return fieldf(here, "port %d is that of link %q already: every link has its own", port, other)
 		}
 		users[port] = link
+	}
+	if err := s.checkSwitchQueues(path, o); err != nil {
+		return err
 	}
 	for _, l := range s.Links {
 		if _, stated := o.Ports[l.Name]; !stated && slices.Contains(l.Ends[:], o.Name) {

@@ -17,7 +17,7 @@ import (
 	"sublet/vnet"
 )
 
-// part keeps the entries and meters of one switch. What it shows to be there the switch
+// part keeps the entries and meters of one switch, or its entries that lead to queues. What it shows to be there the switch
 // has shown, and controller.Forwarding looks after it from then on.
 type part struct {
 	forwarding *controller.Forwarding
@@ -84,7 +84,7 @@ func (p *part) Do(ctx context.Context, s plan.Step) error {
 		return err
 	}
 	p.note(id, &f)
-	err := p.forwarding.Put(ctx, uint64(p.at.DatapathID), passageOf(id, f))
+	err := p.forwarding.Put(ctx, uint64(p.at.DatapathID), p.passageOf(id, f))
 	if err != nil && !errors.Is(err, controller.ErrNotConnected) { // else it is told once it connects
 		p.note(id, nil)
 	}
@@ -140,6 +140,10 @@ const leastRest = 100
 // setRest gives what belongs to no lease what the minima leave of the port that has
 // least left: wherever it goes, no minimum suffers.
 func (p *part) setRest() {
+	if len(p.at.Queues) > 0 { // they have their minima whatever is in none
+		p.forwarding.Rest(uint64(p.at.DatapathID), controller.Unmetered)
+		return
+	}
 	left := make(map[uint32]vnet.Rate, len(p.capacities))
 	for port, capacity := range p.capacities {
 		left[port] = capacity
@@ -170,12 +174,18 @@ func idOf(f plan.Flow) uint32 {
 // shape the link, and what is left of a burst must not be dropped.
 const meterSlack = 20
 
-func passageOf(id uint32, f plan.Flow) controller.Passage {
-	return controller.Passage{ID: id, Kbps: kbps(f.Rate + f.Rate/meterSlack), Out: f.Out, Match: of13.Match{Fields: []of13.Field{
+func (p *part) passageOf(id uint32, f plan.Flow) controller.Passage {
+	made := controller.Passage{ID: id, Out: f.Out, Match: of13.Match{Fields: []of13.Field{
 		of13.Exact(of13.InPort, uint64(f.In)), of13.Exact(of13.EthType, 0x0800), of13.Exact(of13.IPProto, 17),
 		of13.Exact(of13.IPv4Src, number(f.From)), of13.Exact(of13.IPv4Dst, number(f.To)),
 		of13.Exact(of13.UDPSrc, uint64(f.Source)), of13.Exact(of13.UDPDst, receiverPort[f.Transport]),
 	}}}
+	if f.Queue > 0 {
+		made.Queues = p.at.QueueNumbers(f.Out, f.Queue)
+	} else {
+		made.Kbps = kbps(f.Rate + f.Rate/meterSlack)
+	}
+	return made
 }
 
 // receiverPort is where packets go: those of tunnels are VXLAN (RFC 7348), chains have

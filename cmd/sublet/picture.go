@@ -43,7 +43,7 @@ func (p *picture) load(l vnet.Load) {
 	if strings.HasPrefix(l.Link, "device:") { // one lease's or nobody's
 		note = map[bool]string{true: "taken", false: "free"}[peak.Booked > 0]
 	}
-	if strings.HasPrefix(l.Link, "entries:") || strings.HasPrefix(l.Link, "meters:") {
+	if strings.HasPrefix(l.Link, "entries:") || strings.HasPrefix(l.Link, "meters:") || strings.HasPrefix(l.Link, "queues:") {
 		note = fmt.Sprintf("up to %d of %d", int64(peak.Booked), int64(l.Leasable))
 	}
 	if l.Down {

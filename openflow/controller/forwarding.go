@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,14 +13,20 @@ import (
 	"sublet/openflow/of13"
 )
 
-// Passage is packets that an entry of a switch sends out of a port, through a meter of
-// their own, or with what meets no passage.
+// Passage is packets that an entry of a switch sends out of a port, through a meter or
+// a queue of their own, or with what meets no passage.
 type Passage struct {
 	ID    uint32 // of one switch, more than 0 and below restID; its entry has it as cookie
 	Match of13.Match
 	Kbps  uint32 // 0: through the meter of what meets no passage
 	Out   uint32
+	// Queues of the port, of which it has one that no other passage has; none: it has
+	// none.
+	Queues []uint32
 }
+
+// Unmetered is for Rest: no meter bounds what meets no passage.
+const Unmetered = 1<<32 - 1
 
 const (
 	passagePriority = 0x8000
@@ -71,6 +78,7 @@ type forwarderLink struct {
 	w       *forwarder
 	table   *Table
 	numbers map[uint32]uint32 // meters by passage
+	queues  queues
 	claimed map[uint32]bool   // passages that were wanted on this connection
 	shown   map[uint32]string // keys and what they do, of the passages that the switch had
 	reading uint32            // the transaction that reads what a former process told; 0: it is read
@@ -163,7 +171,8 @@ func (f *Forwarding) Drop(ctx context.Context, dpid uint64, id uint32) error {
 	return f.change(ctx, dpid, id, func(w *forwarder) { delete(w.wanted, id); delete(w.proven, id) })
 }
 
-// Rest says how much what meets no passage may take, kbit/s of all ports together.
+// Rest says how much what meets no passage may take, kbit/s of all ports together, or
+// Unmetered.
 func (f *Forwarding) Rest(dpid uint64, kbps uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,6 +260,7 @@ func (l *forwarderLink) connect(s *Switch) (old *Switch, err error) {
 	}
 	l.s, l.w, l.table, l.numbers, l.claimed, l.told = s, w, NewTable(s, &Cookies{run: ours}), make(map[uint32]uint32), make(map[uint32]bool), make(map[uint32]Passage)
 	l.table.Spare, l.table.Mended, l.shown = true, l.mend, make(map[uint32]string)
+	l.queues.by = make(map[uint32]portQueue)
 	l.reading = l.table.read(ours, runMask, of13.Match{})
 	w.link, w.broken = l, nil
 	w.unprove()
@@ -294,6 +304,9 @@ func (l *forwarderLink) Message(_ *Switch, h of13.Header, m of13.Message, _ time
 		l.adopt(reply)
 		return
 	}
+	if l.queueMessage(h, m) {
+		return
+	}
 	l.table.Message(h, m)
 }
 
@@ -305,6 +318,7 @@ func (l *forwarderLink) adopt(reply *of13.MultipartReply) {
 			if in.Type == of13.InstructionMeter {
 				l.numbers[uint32(f.Cookie)] = in.Meter
 			}
+			l.adoptQueue(uint32(f.Cookie), in.Actions)
 		}
 		l.shown[uint32(f.Cookie)] = Entry{Table: f.Table, Priority: f.Priority, Match: f.Match, Instructions: f.Instructions}.form()
 	}
@@ -348,6 +362,7 @@ func (f *Forwarding) Tick(now time.Time) time.Duration {
 		l.table.Tick(now) // it may call what takes the lock
 		f.mu.Lock()
 		l.note()
+		l.tickQueues(now)
 		l.work(now)
 		f.mu.Unlock()
 	}
@@ -399,7 +414,10 @@ func (l *forwarderLink) work(now time.Time) {
 		}
 	}
 	rest := w.rest
-	l.table.SetMeters(l.meters(rest), now, func(err error) { l.metered(err, add, rest) })
+	meters := l.meters(rest)
+	l.withQueues(now, func() {
+		l.table.SetMeters(meters, now, func(err error) { l.metered(err, add, rest) })
+	})
 }
 
 // key is what makes passages one entry.
@@ -431,12 +449,15 @@ func (l *forwarderLink) meters(rest uint32) (list []Meter) {
 		}
 		list = append(list, Meter{n, kbps, max(kbps/burstsIn, leastBurst)})
 	}
+	if rest == Unmetered {
+		delete(l.numbers, restID)
+	}
 	for id, p := range l.w.wanted {
 		if l.claimed[id] = true; p.Kbps > 0 {
 			number(id, p.Kbps)
 		}
 	}
-	if rest > 0 {
+	if rest > 0 && rest != Unmetered {
 		number(restID, rest)
 	}
 	return list
@@ -463,6 +484,10 @@ func (l *forwarderLink) metered(err error, add map[uint32]Passage, rest uint32) 
 	}
 	now := time.Now()
 	for id, p := range add {
+		if err := l.takeQueue(p); err != nil {
+			finished(id, err)
+			continue
+		}
 		l.told[id] = p
 		l.table.Install(ours|uint64(id), []Entry{l.entryOf(p)}, now, func(err error) {
 			l.f.mu.Lock()
@@ -511,7 +536,7 @@ func (l *forwarderLink) end(add map[uint32]Passage, why func(uint32) error) {
 }
 
 func (p Passage) same(q Passage) bool {
-	return p.ID == q.ID && p.Kbps == q.Kbps && p.Out == q.Out && p.key() == q.key()
+	return p.ID == q.ID && p.Kbps == q.Kbps && p.Out == q.Out && slices.Equal(p.Queues, q.Queues) && p.key() == q.key()
 }
 
 // entryOf is the entry of a passage, whose meter has its number.
@@ -520,7 +545,11 @@ func (l *forwarderLink) entryOf(p Passage) Entry {
 	if p.Kbps == 0 {
 		meter = l.numbers[restID]
 	}
-	return Entry{Priority: passagePriority, Match: p.Match, Instructions: throughMeter(meter, p.Out)}
+	e := Entry{Priority: passagePriority, Match: p.Match, Instructions: throughMeter(meter, p.Out)}
+	if len(p.Queues) > 0 {
+		e.Instructions = throughQueue(l.queues.by[p.ID].number, p.Out)
+	}
+	return e
 }
 
 // restEntry sends what meets no passage as the switch does by itself.

@@ -1,8 +1,12 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,12 +18,13 @@ import (
 // fabricSwitch is a switch of the substrate: its name alone, or more of one that
 // speaks OpenFlow.
 type fabricSwitch struct {
-	Name     name           `yaml:"name" jsonschema_description:"Unique among hosts and switches."`
-	OpenFlow *openFlow      `yaml:"openflow,omitempty" jsonschema_description:"It speaks OpenFlow 1.3, and the server controls it: the links of leases that pass it have entries and meters there."`
-	Ports    map[string]int `yaml:"ports,omitempty" jsonschema_description:"By link that ends at it: the OpenFlow number of its port."`
-	Entries  int            `yaml:"entries,omitempty" jsonschema_description:"Entries of its first table that the server may have: 2 for each link of a lease that passes it, and 1." jsonschema:"minimum=3,maximum=1048576"`
-	Meters   int            `yaml:"meters,omitempty" jsonschema_description:"Meters that the server may have, as many as entries." jsonschema:"minimum=3,maximum=4096"`
-	SlowPath *slowPath      `yaml:"slow-path,omitempty" jsonschema_description:"What it does in software."`
+	Name     name                       `yaml:"name" jsonschema_description:"Unique among hosts and switches."`
+	OpenFlow *openFlow                  `yaml:"openflow,omitempty" jsonschema_description:"It speaks OpenFlow 1.3, and the server controls it: the links of leases that pass it have entries and meters, or queues, there."`
+	Ports    map[string]int             `yaml:"ports,omitempty" jsonschema_description:"By link that ends at it: the OpenFlow number of its port."`
+	Entries  int                        `yaml:"entries,omitempty" jsonschema_description:"Entries of its first table that the server may have: 2 for each link of a lease that passes it, and 1." jsonschema:"minimum=3,maximum=1048576"`
+	Meters   int                        `yaml:"meters,omitempty" jsonschema_description:"Meters that the server may have, as many as entries." jsonschema:"minimum=3,maximum=4096"`
+	Queues   map[string]map[string]rate `yaml:"queues,omitempty" jsonschema_description:"Instead of meters, by link that ends at it, by number from 1: the rate of a queue of its port, which is guaranteed there and the most. Its operator has set it up. A link of a lease takes the smallest that holds its max."`
+	SlowPath *slowPath                  `yaml:"slow-path,omitempty" jsonschema_description:"What it does in software."`
 }
 
 // openFlow is how a switch is reached.
@@ -39,7 +44,7 @@ type fabricTLS struct {
 
 // slowPath is what leaves the fast path.
 type slowPath struct {
-	Actions []string `yaml:"actions" jsonschema_description:"That lead packets there. Entries of leases have meter and output; what belongs to no lease has meter and normal." jsonschema:"enum=meter,enum=output,enum=normal"`
+	Actions []string `yaml:"actions" jsonschema_description:"That lead packets there. Entries of leases have meter or set_queue, and output; what belongs to no lease has normal, and meter where leases have." jsonschema:"enum=meter,enum=output,enum=normal,enum=set_queue"`
 	PPS     int      `yaml:"pps" jsonschema_description:"Packets per second that it carries there, of all links together. Admission counts packets of 900 bytes." jsonschema:"minimum=1,maximum=1000000000"`
 	Latency span     `yaml:"latency,omitempty" jsonschema_description:"What such a packet takes there, such as 200us."`
 }
@@ -88,8 +93,8 @@ func (f fabricSwitch) MarshalYAML() (any, error) {
 func (f fabricSwitch) openFlow(path string) (vnet.OpenFlowSwitch, bool, error) {
 	o := vnet.OpenFlowSwitch{Name: string(f.Name), Entries: f.Entries, Meters: f.Meters}
 	if f.OpenFlow == nil {
-		if f.Ports != nil || f.Entries != 0 || f.Meters != 0 || f.SlowPath != nil {
-			return o, false, &vnet.FieldError{Path: path, Problem: "only a switch that speaks OpenFlow has ports, entries, meters and a slow path: state openflow"}
+		if f.Ports != nil || f.Entries != 0 || f.Meters != 0 || f.Queues != nil || f.SlowPath != nil {
+			return o, false, &vnet.FieldError{Path: path, Problem: "only a switch that speaks OpenFlow has ports, entries, meters, queues and a slow path: state openflow"}
 		}
 		return o, false, nil
 	}
@@ -103,10 +108,31 @@ func (f fabricSwitch) openFlow(path string) (vnet.OpenFlowSwitch, bool, error) {
 		}
 		o.Ports[link] = uint32(min(max(port, 0), 1<<32-1))
 	}
+	var err error
+	if o.Queues, err = f.queues(path + ".queues"); err != nil {
+		return o, false, err
+	}
 	if f.SlowPath != nil {
 		o.SlowPath = vnet.SlowPath{Actions: f.SlowPath.Actions, PPS: f.SlowPath.PPS, Latency: time.Duration(f.SlowPath.Latency)}
 	}
 	return o, true, nil
+}
+
+// queues lists those of all ports by link and number.
+func (f fabricSwitch) queues(path string) (list []vnet.SwitchQueue, err error) {
+	for _, link := range slices.Sorted(maps.Keys(f.Queues)) {
+		for text, r := range f.Queues[link] {
+			n, err := strconv.ParseUint(text, 10, 32)
+			if err != nil {
+				return nil, &vnet.FieldError{Path: path + "." + link, Problem: fmt.Sprintf("%q is no number of a queue: write one such as 1", text)}
+			}
+			list = append(list, vnet.SwitchQueue{Link: link, Queue: uint32(n), Rate: vnet.Rate(r)})
+		}
+	}
+	slices.SortFunc(list, func(a, b vnet.SwitchQueue) int {
+		return cmp.Or(strings.Compare(a.Link, b.Link), cmp.Compare(a.Queue, b.Queue))
+	})
+	return list, nil
 }
 
 func fabricSwitchForm(s vnet.Substrate, called string) fabricSwitch {
@@ -125,6 +151,15 @@ func fabricSwitchForm(s vnet.Substrate, called string) fabricSwitch {
 			f.Ports = make(map[string]int, len(o.Ports))
 		}
 		f.Ports[link] = int(port)
+	}
+	for _, q := range o.Queues {
+		if f.Queues == nil {
+			f.Queues = make(map[string]map[string]rate)
+		}
+		if f.Queues[q.Link] == nil {
+			f.Queues[q.Link] = make(map[string]rate)
+		}
+		f.Queues[q.Link][strconv.Itoa(int(q.Queue))] = rate(q.Rate)
 	}
 	if p := o.SlowPath; len(p.Actions) > 0 {
 		f.SlowPath = &slowPath{Actions: p.Actions, PPS: p.PPS, Latency: span(p.Latency)}

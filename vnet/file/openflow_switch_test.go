@@ -2,6 +2,8 @@ package file
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,42 @@ links:
   - {name: up, ends: [s1, s0], capacity: 1Gbit}
   - {name: l2, ends: [s0, h2], capacity: 1Gbit}
 `
+
+// Queues of ports are read in the order of links and numbers, and written as they are
+// read; what no switch has is refused with its place.
+func TestQueuesOfSwitches(t *testing.T) {
+	text := strings.Replace(strings.Replace(openFlowSubstrate, "meters: 200", "queues: {up: {10: 20Mbit, 2: 5Mbit}, l1: {1: 10Mbit}}", 1), "meter]", "set_queue]", 1)
+	s, err := ParseSubstrate("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []vnet.SwitchQueue{{Link: "l1", Queue: 1, Rate: 10 * vnet.Mbit}, {Link: "up", Queue: 2, Rate: 5 * vnet.Mbit}, {Link: "up", Queue: 10, Rate: 20 * vnet.Mbit}}
+	if o, _ := s.OpenFlowOf("s1"); !slices.Equal(o.Queues, want) || o.Meters != 0 || !o.SlowPath.Slows() {
+		t.Errorf("%+v", o)
+	}
+	if again := substrateText(t, substrateText(t, text)); again != substrateText(t, text) {
+		t.Errorf("written again it is\n%s", again)
+	}
+	for _, valid := range []string{text, substrateText(t, text)} {
+		if err := validate(t, "substrate", []byte(valid)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range []struct{ from, to, problem string }{
+		{"2: 5Mbit", "x: 5Mbit", `"x" is no number of a queue`},
+		{"2: 5Mbit", "0: 5Mbit", "queue 0 is for what is in no other"},
+		{"2: 5Mbit", "2: 2Gbit", "2Gbit is not between 8kbit and the 1Gbit of link"},
+		{"2: 5Mbit", "2: 990Mbit", "have 1010Mbit together, more than the 1Gbit that leases may have"},
+		{"{up: {10", "{l2: {10", `no link "l2" ends at switch "s1"`},
+		{"queues:", "meters: 3\n    queues:", "the switch has meters too: state one of both"},
+		{"set_queue]", "meter]", "no packet meets meter at a switch with queues"},
+	} {
+		_, err := ParseSubstrate("f", []byte(strings.Replace(text, c.from, c.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s in place of %s: %v", c.to, c.from, err)
+		}
+	}
+}
 
 // A switch that speaks OpenFlow is read as it is written, and written as it is read.
 func TestOpenFlowSwitches(t *testing.T) {

@@ -130,7 +130,8 @@ func (linkPaths) JSONSchemaExtend(s *generator.Schema) {
 // known.
 func (fabricSwitch) JSONSchemaExtend(s *generator.Schema) {
 	whole := *s
-	whole.Required = append(whole.Required, "openflow", "ports", "entries", "meters")
+	whole.Required = append(whole.Required, "openflow", "ports", "entries")
+	whole.OneOf = []*generator.Schema{{Required: []string{"meters"}}, {Required: []string{"queues"}}}
 	*s = generator.Schema{OneOf: []*generator.Schema{{Type: "string", Pattern: vnet.NamePattern}, &whole}}
 }
 
