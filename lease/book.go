@@ -120,10 +120,15 @@ func (b *Book) book(e *entry) error {
 		}
 	}
 	e.countUses()
+	b.opens(e)
+	return nil
+}
+
+// opens enters the window of a lease that waits for it.
+func (b *Book) opens(e *entry) {
 	if e.State == vnet.Booked {
 		heap.Push(&b.openings, e)
 	}
-	return nil
 }
 
 // bookPlace enters into the calendar what a lease uses.

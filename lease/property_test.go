@@ -342,8 +342,12 @@ func (w *world) restart(t *rapid.T) {
 	state, err := w.text.load()
 	w.check(t, err)
 	leases := w.book.Leases()
+	plain, err := Restore(w.now, state)
+	w.check(t, err)
+	state.Ahead = aheadOf(t, state)
 	w.book, err = Restore(w.now, state)
 	w.check(t, err)
+	sameAhead(t, w.book, plain)
 	w.watch(t)
 	w.check(t, w.book.Tick(w.now))
 	if !waiting && w.book.rollout.Lineage().Revision != before {
@@ -352,6 +356,48 @@ func (w *world) restart(t *rapid.T) {
 	for i, l := range w.book.Leases() {
 		if l.ID() != leases[i].ID() || !reflect.DeepEqual(l.Mapping, leases[i].Mapping) || !maps.Equal(l.Rates, leases[i].Rates) {
 			t.Fatalf("a restart changed %s", l.ID())
+		}
+	}
+}
+
+// aheadOf is what a server that waited has made of some leases of a state, and of others
+// that went or changed meanwhile.
+func aheadOf(t *rapid.T, state State) *Ahead {
+	a := NewAhead(state.Substrate)
+	for _, l := range state.Leases {
+		gone := l
+		gone.Request.Network += "-gone"
+		a.Take(gone)
+		longer := l
+		if !longer.Window.End.IsZero() {
+			longer.Window.End = longer.Window.End.Add(time.Hour)
+		}
+		a.Take(longer)
+		if a.Drop(gone.ID()); rapid.Bool().Draw(t, "known ahead") {
+			a.Take(l)
+		} else {
+			a.Drop(l.ID())
+		}
+	}
+	return a
+}
+
+// sameAhead wants a book that was made ahead in part to be the one that was not.
+func sameAhead(t *rapid.T, b, plain *Book) {
+	for id, e := range b.entries {
+		p := plain.entries[id]
+		if p == nil || !slices.Equal(e.hosts, p.hosts) || !reflect.DeepEqual(e.bookings, p.bookings) || !reflect.DeepEqual(e.uses, p.uses) || e.links != p.links {
+			t.Fatalf("%s is another one: %+v, %+v", id, e, p)
+		}
+	}
+	if len(b.entries) != len(plain.entries) || b.calendar.Empty() != plain.calendar.Empty() {
+		t.Fatalf("a book that was made ahead is another one")
+	}
+	for _, e := range plain.entries {
+		for _, k := range e.bookings {
+			if is, was := b.calendar.Steps(k.Key, vnet.Window{}), plain.calendar.Steps(k.Key, vnet.Window{}); !slices.Equal(is, was) {
+				t.Fatalf("%s has %v booked, not %v", k.Key, is, was)
+			}
 		}
 	}
 }

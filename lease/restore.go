@@ -24,29 +24,38 @@ func Restore(now time.Time, state State) (*Book, error) {
 	for _, w := range state.Waiting {
 		b.beside.waiting.of[w.ID()] = w
 	}
+	ahead := state.Ahead.give(b)
 	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
 	for _, l := range leases {
-		if err := b.restore(now, l); err != nil {
+		if err := b.restore(now, l, ahead[l.ID()]); err != nil {
 			return nil, fmt.Errorf("restore lease %s: %w", l.ID(), err)
 		}
 	}
 	return b, nil
 }
 
-func (b *Book) restore(now time.Time, l vnet.Lease) error {
+// restore enters a lease; known is what was made of it ahead, nil: nothing.
+func (b *Book) restore(now time.Time, l vnet.Lease, known *entry) error {
 	e := &entry{Lease: l, why: l.Message, copied: now}
+	if known != nil {
+		e.hosts, e.bookings, e.uses, e.links = known.hosts, known.bookings, known.uses, known.links
+	} else {
+		e.hosts = hostsOf(b.index(b.sub), l)
+	}
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
 	b.vnis.take(l.VNIs)
 	if l.Move != nil {
 		b.vnis.take(l.Move.VNIs)
 	}
-	e.hosts = hostsOf(b.index(b.sub), l)
 	b.rollout.Expect(l.ID(), e.formerHosts())
 	if e.current() == phaseDraining {
 		b.rollout.Expect(l.ID(), e.hosts)
 	}
-	if l.State != vnet.Ended {
+	switch {
+	case known != nil:
+		b.opens(e)
+	case l.State != vnet.Ended:
 		if err := b.book(e); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type State struct {
 	Counters  Counters                  `json:"counters"`
 	Notify    []vnet.Notify             `json:"notify,omitempty"` // where tenants are told of events
 	Waiting   []vnet.Waiting            `json:"waiting,omitempty"`
+	Ahead     *Ahead                    `json:"-"` // of some of Leases; nil: of none. Who restores a book takes it
 }
 
 // Counters are the last numbers given out, which never go back, and whose

@@ -25,13 +25,15 @@ type mirror struct {
 	mu       sync.Mutex
 	values   map[string]*value // by key below the prefix; nil: nothing was read yet, or it was given away
 	revision int64             // as of which values are
+	ahead    *lease.Ahead      // of leases whose values say so; nil: no substrate was decoded
 	grown    chan struct{}     // closed and replaced when revision has grown
 }
 
 // value is what a key has: read is nil until raw was decoded.
 type value struct {
-	raw  []byte
-	read any
+	raw   []byte
+	read  any
+	ahead bool // a lease that was taken into what a book is made of
 }
 
 const (
@@ -108,6 +110,7 @@ func (m *mirror) take(change clientv3.WatchResponse) {
 		if !slices.ContainsFunc(kept, func(of string) bool { return strings.HasPrefix(key, of) }) {
 			continue
 		}
+		m.outdate(key)
 		if e.Type == clientv3.EventTypeDelete {
 			delete(m.values, key)
 		} else if m.values != nil {
@@ -119,10 +122,28 @@ func (m *mirror) take(change clientv3.WatchResponse) {
 	}
 }
 
+// outdate takes what follows from a value out of what was worked out.
+func (m *mirror) outdate(key string) {
+	switch v := m.values[key]; {
+	case key == substrateKey:
+		m.forget()
+	case v != nil && v.ahead:
+		m.ahead.Drop(v.read.(*vnet.Lease).ID())
+	}
+}
+
+// forget takes back all that was worked out.
+func (m *mirror) forget() {
+	m.ahead = nil
+	for _, v := range m.values {
+		v.ahead = false
+	}
+}
+
 func (m *mirror) set(values map[string]*value, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.values = values
+	m.values, m.ahead = values, nil
 	m.grow(revision)
 }
 
@@ -151,7 +172,44 @@ func (m *mirror) decode(ctx context.Context) {
 			v.read, v.raw = read, nil
 			m.mu.Unlock()
 		}
+		m.workOut(ctx)
 	}
+}
+
+// workOut takes leases that are decoded into what a book is made of. Changes wait for
+// one lease at most.
+func (m *mirror) workOut(ctx context.Context) {
+	for key, v := range m.decodedLeases() {
+		if ctx.Err() != nil {
+			return
+		}
+		m.mu.Lock()
+		if m.ahead != nil && m.values[key] == v {
+			m.ahead.Take(*v.read.(*vnet.Lease))
+			v.ahead = true
+		}
+		m.mu.Unlock()
+	}
+}
+
+// decodedLeases are those that were not worked out.
+func (m *mirror) decodedLeases() map[string]*value {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := map[string]*value{}
+	of := m.values[substrateKey]
+	if of == nil || of.read == nil {
+		return list
+	}
+	if m.ahead == nil {
+		m.ahead = lease.NewAhead(*of.read.(*vnet.Substrate))
+	}
+	for key, v := range m.values {
+		if _, is := v.read.(*vnet.Lease); is && !v.ahead {
+			list[key] = v
+		}
+	}
+	return list
 }
 
 func (m *mirror) encoded() map[string]*value {
@@ -202,6 +260,8 @@ func (m *mirror) give(ctx context.Context, revision int64) (state lease.State, t
 		if have >= revision {
 			m.values = nil
 			state, err = stateOf(values) // while nothing else is decoded
+			state.Ahead = m.ahead
+			m.ahead = nil
 			m.mu.Unlock()
 			return state, err == nil, err
 		}

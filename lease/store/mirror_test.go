@@ -61,7 +61,7 @@ func TestMirrorIsTheStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		state.Counters = read.Counters
+		state.Counters, state.Ahead = read.Counters, nil // TestMirrorBooksAhead
 		for _, s := range []*lease.State{&state, &read} {
 			slices.SortFunc(s.Notify, func(a, b vnet.Notify) int { return compare(a.Tenant, b.Tenant) })
 		}
@@ -71,6 +71,74 @@ func TestMirrorIsTheStore(t *testing.T) {
 		if _, there, _ := m.give(t.Context(), 0); there {
 			t.Error("a copy is given twice")
 		}
+	}
+}
+
+// What is booked in a book that begins with what was worked out ahead is what the store's
+// leases take, whatever came, changed and went before, the substrate too.
+func TestMirrorBooksAhead(t *testing.T) {
+	etcd := open(t, Config{Dir: dir(t), Prefix: "/other"})
+	config := Config{Endpoints: socket(etcd), Name: "one", Prefix: "/sublet", TTL: 2 * time.Second}
+	config.fill()
+	first := open(t, config)
+	sub := vnet.Substrate{Hosts: []vnet.SubstrateNode{{Name: "h1", CPU: 64 * vnet.Core, Memory: 64 * vnet.GiB}, {Name: "h2", CPU: 64 * vnet.Core, Memory: 64 * vnet.GiB}},
+		Links: []vnet.SubstrateLink{{Name: "l", Ends: [2]string{"h1", "h2"}, Capacity: 10 * vnet.Gbit}}}
+	now := time.Date(2027, 3, 1, 8, 0, 0, 0, time.UTC)
+	book := lease.New(sub)
+	write := func() {
+		save(t, first, book.Changes())
+		book.Saved()
+	}
+	admit := func(n int) {
+		ten := vnet.Static(10 * vnet.Mbit)
+		r := vnet.Request{Tenant: "alice", Network: vnet.VNetID(fmt.Sprintf("n%d", n)), Topology: vnet.Topology{
+			Nodes: []vnet.VirtualNode{{Name: "a", Host: "h1", CPU: 100}, {Name: "b", Host: "h2", CPU: 100}},
+			Links: []vnet.VirtualLink{{Name: "ab", Ends: [2]string{"a", "b"}, Bandwidth: [2]vnet.Bandwidth{ten, ten}}}}}
+		if _, err := book.Admit(now, r, 1000); err != nil {
+			t.Fatal(err)
+		}
+		write()
+	}
+	release := func(n int) {
+		if err := book.Release(now, vnet.LeaseID{Tenant: "alice", Network: vnet.VNetID(fmt.Sprintf("n%d", n))}); err != nil {
+			t.Fatal(err)
+		}
+		write()
+	}
+	for n := range 20 {
+		admit(n)
+	}
+	m := newMirror(first.client, config)
+	time.Sleep(3 * decodeEvery)
+	release(3)
+	admit(20)
+	if _, err := book.SetHostDrained(now, "h2", true); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	time.Sleep(3 * decodeEvery)
+	release(4) // neither is decoded
+	release(5)
+	state, there, err := m.give(t.Context(), first.written)
+	if err != nil || !there || state.Ahead == nil {
+		t.Fatalf("there: %v, ahead: %v, %v", there, state.Ahead, err)
+	}
+	read, err := first.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Counters = read.Counters
+	made, err := lease.Restore(now, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := lease.Restore(now, read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, was := made.Loads(vnet.Window{Start: now}), plain.Loads(vnet.Window{Start: now})
+	if !reflect.DeepEqual(is, was) || is[0].Steps[0].Booked != 180*vnet.Mbit {
+		t.Errorf("%+v is booked, and %+v by the store", is, was)
 	}
 }
 
