@@ -24,6 +24,9 @@ type Setup struct {
 	// Live says that it is a machine that runs while it is taken there.
 	Live LiveMove `json:"live,omitempty"`
 	vnet.Setup
+
+	// Lost is why programs are started again, of one that was read back.
+	Lost string `json:"-"`
 }
 
 // LiveMove is what becomes of a machine that goes to another host while it runs.

@@ -22,7 +22,10 @@ func RepairText(s plan.Step) string {
 		}
 	}
 	if setup, ok := s.Item.(plan.Setup); ok && s.Op == plan.Set {
-		return fmt.Sprintf("programs of node %s had ended, or not all was as planned: they are started again", setup.Node)
+		if was, ok := s.Was.(plan.Setup); ok && was.Lost != "" {
+			return fmt.Sprintf("programs of node %s are started again: %s", setup.Node, was.Lost)
+		}
+		return fmt.Sprintf("what node %s is given was not as planned, is again: its programs are started again", setup.Node)
 	}
 	if sw, ok := s.Item.(plan.Switch); ok && s.Op == plan.Set && sw.OpenFlow != nil {
 		if was, ok := s.Was.(plan.Switch); ok && was.OpenFlow != nil && was.OpenFlow.DatapathID == 0 {

@@ -62,6 +62,8 @@ func TestRepairsAreTold(t *testing.T) {
 		{plan.Step{Op: plan.Set, Item: link, Was: deleted}, "link r1-r2: eth1 of r1 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: known}, "link r1-r2: eth1 of r1 was deleted, is there again, with addresses, routes, state and MTU that it had by hand; queues, filters, neighbours and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
+		{plan.Step{Op: plan.Set, Item: plan.Setup{Node: "a"}, Was: plan.Setup{Node: "a", Lost: "what starts them had ended"}}, "programs of node a are started again: what starts them had ended"},
+		{plan.Step{Op: plan.Set, Item: plan.Setup{Node: "a"}, Was: plan.Setup{Node: "a"}}, "what node a is given was not as planned, is again: its programs are started again"},
 		{plan.Step{Op: plan.Add, Item: plan.VNode{Node: "a"}, Was: nil}, "node a was gone, is there again: devices, rules, filters and settings that were made in it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Add, Item: router, Was: nil}, "routing of r1 was gone, is there again"},
 		{plan.Step{Op: plan.Delete, Item: router, Was: nil}, "routing of r1 was there, is gone again"},

@@ -237,6 +237,16 @@ func (g Group) MostProcesses() int {
 	return int(most)
 }
 
+// RefusedProcesses is how many processes and threads that limit kept from starting.
+func (g Group) RefusedProcesses() int64 {
+	mount, version := g.cgroups.Controller("pids")
+	if version == 0 {
+		return 0
+	}
+	n, _ := statOf(filepath.Join(mount, g.path, "pids.events"), "max")
+	return n
+}
+
 // limited returns the group's directory for a controller, made if a limit is
 // wanted; "" when there is nothing to lift.
 func (g Group) limited(controller string, wanted bool) (string, int, error) {

@@ -48,6 +48,10 @@ func TestSessionIsConfined(t *testing.T) {
 		{[]string{"umount", "/etc/hosts"}, "umount: /etc/hosts: must be superuser to unmount.", 32},
 		{[]string{"false"}, "", 1},
 		{[]string{"no-such-program"}, "sublet: there is no program no-such-program in node n0", 127},
+		{[]string{"/no/such/program"}, "sublet: there is no program /no/such/program in the node", 127},
+		{[]string{"sh", "-c", "printf 'echo $1' >/tmp/script && chmod +x /tmp/script"}, "", 0},
+		{[]string{"/tmp/script", "word"}, "word", 0}, // without an interpreter's name
+		{[]string{"/etc/passwd"}, "sublet: program /etc/passwd of the node may not be executed", 126},
 	} {
 		if out, code := run(t, p, n, c.argv...); out != c.out || code != c.code {
 			t.Errorf("%v: %d %q, want %d %q", c.argv, code, out, c.code, c.out)

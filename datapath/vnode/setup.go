@@ -249,12 +249,34 @@ func (p *Part) observeSetups(host *plan.Host) error {
 			host.Add(plan.Setup{Lease: id, Node: node})
 			continue
 		}
-		if !p.hasImage(s) || p.runs(s) && !p.supervised(key) {
+		if s.Lost = p.lost(s); s.Lost != "" {
 			s.Run, s.Image, s.Setup.Kind = nil, "", "" // no plan has it so: it is set again, or deleted
 		}
 		host.Add(s)
 	}
 	return p.collectImages(keys)
+}
+
+// lost says why programs of a node are to be started again; "": they are not.
+func (p *Part) lost(s plan.Setup) string {
+	switch key := s.Key(); {
+	case !p.hasImage(s):
+		return "its image is not there whole"
+	case p.runs(s) && !p.supervised(key):
+		return "what starts them had ended" + shortage(p.host.Group(key))
+	}
+	return ""
+}
+
+// shortage says which limits a node has come to, behind other words; "": none.
+func shortage(node kernel.Group) string {
+	if node.RefusedProcesses() > 0 {
+		return fmt.Sprintf(", and the node had as many processes as it may, %d", node.MostProcesses())
+	}
+	if m := node.MemoryFiles(); m.Kills() > 0 {
+		return fmt.Sprintf(", and the node was out of memory, of which it may have %s (memory)", vnet.Bytes(m.Most()))
+	}
+	return ""
 }
 
 // union is what is in one of two lists.

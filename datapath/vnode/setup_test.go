@@ -147,7 +147,10 @@ func TestProgramsOutliveAgents(t *testing.T) {
 		func() int { pid, err := next.paused(n.Key()); check(t, err); return pid },
 	} {
 		check(t, unix.Kill(keeper(), unix.SIGKILL))
-		wait(t, "the loss", func() bool { return !plan.Equal(plan.Of[plan.Setup](observe(t, next))[0], s) })
+		wait(t, "the loss", func() bool {
+			is := plan.Of[plan.Setup](observe(t, next))[0]
+			return !plan.Equal(is, s) && is.Lost == "what starts them had ended"
+		})
 		do(t, next, plan.Set, s)
 		isProblem(t, next, "")
 		has(t, next, n, s)

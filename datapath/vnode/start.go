@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -36,9 +37,10 @@ type start struct {
 }
 
 // command is what nsenter(1) runs, and the variables for it: the session's, and
-// with settings of the node's the program that applies those.
+// with settings of the node's, or by a path that may lead nowhere, the program that
+// applies those and says so.
 func (s session) command() (argv, env []string, err error) {
-	if s.Dir == "" && len(s.Env) == 0 && !s.Powerless && s.As == "" {
+	if s.Dir == "" && len(s.Env) == 0 && !s.Powerless && s.As == "" && !strings.Contains(s.Argv[0], "/") {
 		return s.Argv, os.Environ(), nil
 	}
 	spec, err := json.Marshal(start{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Powerless: s.Powerless, User: s.User, As: s.As})
@@ -91,10 +93,17 @@ func (s start) become() (int, error) {
 		}
 	}
 	path, err := exec.LookPath(s.Argv[0])
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return 126, fmt.Errorf("program %s of the node may not be executed", s.Argv[0])
+	case err != nil:
 		return 127, fmt.Errorf("there is no program %s in the node", s.Argv[0])
 	}
-	return 126, unix.Exec(path, s.Argv, os.Environ())
+	err = unix.Exec(path, s.Argv, os.Environ())
+	if errors.Is(err, unix.ENOEXEC) { // a script that names no interpreter (execvp(3))
+		err = unix.Exec("/bin/sh", append([]string{"sh", path}, s.Argv[1:]...), os.Environ())
+	}
+	return 126, err
 }
 
 // home sets the variables that say who a user is.
