@@ -24,6 +24,8 @@ type controllerFlags struct {
 	apps     []string
 	topology string
 	routers  string
+	leases   bool
+	network  *controller.Network // of --app paths
 	role     string
 	tls      secure.Files
 	level    slog.Level
@@ -51,6 +53,10 @@ leaves switches without links to others to the former.
 switches virtual routers and links of a file (docs/controllers.md): entries inside
 a subset of ports, and a meter or queue that all packets of a link pass.
 
+--leases has paths lead over links of which leases have booked less: a link that
+is booked in full costs as much as ten that are free. The server is asked every
+2 s; its substrate says which ports of which switches links are.
+
 --role has one of several controllers of the same switches be their master, as a
 file says, which is read again and again: "master 7" or "slave 7", where 7 is the
 generation. Who decides, such as keepalived or a lock in etcd, writes a larger
@@ -72,6 +78,9 @@ the address.`,
 			if err != nil {
 				return badInput{fmt.Errorf("--listen: %w", err)}
 			}
+			if f.leases {
+				go followPrices(c.Context(), a.client(), config.Log, f.network.SetPrices)
+			}
 			if config.Listen.IsValid() {
 				fmt.Fprintf(a.err, "sublet: controller at %s\n", served.Address())
 			}
@@ -89,6 +98,7 @@ func (f *controllerFlags) define(c *cobra.Command) {
 	flags.StringSliceVar(&f.apps, "app", []string{"learning"}, "what it does with switches, by commas: learning, paths")
 	flags.StringVar(&f.topology, "topology", "", "file that is kept as what paths discovers, a substrate; it is written when a station is known")
 	flags.StringVar(&f.routers, "vxrouters", "", "file of virtual routers and links that switches get, beside --app paths")
+	flags.BoolVar(&f.leases, "leases", false, "with --app paths: ask the server what leases book of the links of its substrate, and lead paths around those that are full")
 	flags.StringVar(&f.role, "role", "", "file that says whether this controller is master or slave, and the generation: \"master 7\"")
 	flags.StringVar(&f.tls.Certificate, "cert", "", "certificate of the controller, for TLS: a PEM file")
 	flags.StringVar(&f.tls.Key, "key", "", "key of --cert, a PEM file")
@@ -155,11 +165,14 @@ func (f *controllerFlags) apply(c *controller.Config) error {
 		return errors.New("--topology: only --app paths discovers one: state --app learning,paths")
 	case f.routers != "" && !paths:
 		return errors.New("--vxrouters: it goes with --app paths: state --app paths")
+	case f.leases && !paths:
+		return errors.New("--leases: it goes with --app paths: state --app paths")
 	case !paths:
 		c.App = controller.NewLearning
 		return nil
 	}
 	n := controller.NewNetwork(c.Log)
+	f.network = n
 	if c.App, c.Tick = n.App, n.Tick; learning {
 		n.Alone = controller.NewLearning
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"sublet/openflow/of10"
@@ -46,7 +47,9 @@ type Network struct {
 	routed   map[uint64]int // paths of active virtual routers, by switch
 	unproven int            // paths that switches still have to show
 	failures map[pair]int   // of paths that are to be tried again
-	version  uint64         // of the links: it changes with them
+	version  uint64         // of the links: it changes with them, and with their prices
+	offered  atomic.Pointer[map[Outlet]uint32]
+	prices   map[Outlet]uint32
 	trees    map[uint64]tree
 	treesOf  uint64
 	improved uint64 // the version for which paths were made again
@@ -328,6 +331,7 @@ func (n *Network) Tick(now time.Time) time.Duration {
 			m.repaired = m.table.Repaired
 		}
 	}
+	n.takePrices()
 	n.reroute(now)
 	n.retry(now)
 	n.age(now)

@@ -38,6 +38,7 @@ func (r *record) says(what string) bool {
 // controlled is a ring whose switches a Network controls.
 type controlled struct {
 	*ring
+	network  *controller.Network
 	topology atomic.Pointer[controller.Topology]
 	log      record
 }
@@ -47,6 +48,7 @@ func newControlled(t *testing.T, protocol string, slices map[uint64]controller.I
 	c := &controlled{}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &c.log), nil))
 	network := controller.NewNetwork(log)
+	c.network = network
 	network.Slices = slices
 	network.Topology = func(topology controller.Topology) { c.topology.Store(&topology) }
 	at, _ := serve(t, controller.Config{

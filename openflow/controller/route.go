@@ -43,8 +43,7 @@ type path struct {
 // tree is, by switch, the port towards one switch.
 type tree map[uint64]uint32
 
-// towards is the shortest ways to a switch, by breadth-first search: of two that
-// are as short, the one by the switch and port with the lower numbers.
+// towards is the cheapest ways to a switch, as long as links are what they are.
 func (n *Network) towards(dpid uint64) tree {
 	if n.treesOf != n.version {
 		n.trees, n.treesOf = make(map[uint64]tree), n.version
@@ -52,20 +51,7 @@ func (n *Network) towards(dpid uint64) tree {
 	if t, ok := n.trees[dpid]; ok {
 		return t
 	}
-	t := tree{dpid: 0}
-	for queue := []uint64{dpid}; len(queue) > 0; queue = queue[1:] {
-		m := n.switches[queue[0]]
-		if m == nil {
-			continue
-		}
-		for _, number := range m.sortedPorts() {
-			other, ok := n.peer(place{queue[0], number}, m.ports[number])
-			if _, reached := t[other.dpid]; ok && !reached {
-				t[other.dpid] = other.port
-				queue = append(queue, other.dpid)
-			}
-		}
-	}
+	t := n.cheapest(dpid)
 	n.trees[dpid] = t
 	return t
 }
