@@ -13,6 +13,7 @@ type LatencySecond struct {
 	// Untested is why they tell nothing of the bound, if it is known.
 	Untested string
 	Trouble  string
+	Busy     string // the same of processors of its hosts, for which probes wait
 }
 
 // LatencyProver judges the latency of one link, second by second. The zero value is
@@ -24,8 +25,8 @@ type LatencyProver struct {
 }
 
 // overFor is in how many seconds with probes one after the other the latency must be
-// over its bound, or overProbes in how many probes: a second has two or three, and one of
-// them may wait for a processor.
+// over its bound, or overProbes in how many probes, where no host is short of processors: a
+// second has two or three, and one of them may wait for one.
 const overFor, overProbes = 3, 4
 
 // Add judges a second: whether half the median round trip is within the bound, which
@@ -44,7 +45,7 @@ func (p *LatencyProver) Add(s LatencySecond) (outcome vnet.Outcome, part float64
 	for _, one := range oneWay(s.RTTs) {
 		p.run = next(p.run, one > micros(s.Bound))
 	}
-	broken := p.over >= overFor || part < 1 && p.run >= overProbes
+	broken := p.over >= overFor || part < 1 && p.run >= overProbes && s.Busy == ""
 	switch {
 	case broken && s.Trouble != "":
 		return vnet.Broken, part, s.Trouble + " (" + isOver + ")"

@@ -45,6 +45,12 @@ func TestLatencyIsJudgedBySeconds(t *testing.T) {
 			t.Errorf("second %d is %s, %g, %q; want %s, %g, %q", i, outcome, part, cause, c.outcome, c.part, c.cause)
 		}
 	}
+	p = LatencyProver{bound: 10 * ms}
+	for i, want := range []vnet.Outcome{vnet.NotTested, vnet.NotTested, vnet.Broken} {
+		if outcome, _, _ := p.Add(LatencySecond{Bound: 10 * ms, RTTs: all, Busy: "a host is short of processors"}); outcome != want {
+			t.Errorf("second %d on a busy host is %s, want %s", i, outcome, want)
+		}
+	}
 	if outcome, _, _ := p.Add(LatencySecond{RTTs: slow}); outcome != vnet.NotTested {
 		t.Errorf("without a bound: %s", outcome)
 	}

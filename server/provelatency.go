@@ -71,10 +71,15 @@ func (p *proving) judgeLatency(s *Server, l *provedWay, about *subject, now time
 	link, tunnels := about.links[l.of.link], about.tunnels(l.of.link)
 	second := measure.LatencySecond{Bound: link.Latency, RTTs: l.latency.take(tunnels)}
 	second.Trouble, second.Untested = about.trouble(l.of.link, s.now()), p.untested(l, about, now)
+	second.Busy = p.busy(l)
 	if second.Untested == "" {
-		p.found(s, about.Mapping.Links[l.of.link], second.RTTs, now)
+		p.found(s, about.Mapping.Links[l.of.link], second.RTTs, now, second.Busy)
 	}
 	second.Trouble = cmp.Or(second.Trouble, p.slower(about.Mapping.Links[l.of.link]))
+	if second.Trouble != "" && second.Busy != "" {
+		second.Trouble += "; "
+	}
+	second.Trouble += second.Busy
 	if link.Latency == 0 {
 		l.latency.prover, l.latency.promise = measure.LatencyProver{}, promise{}
 		return

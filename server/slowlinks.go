@@ -27,13 +27,14 @@ type slowPath struct {
 // A path is told to be slow when it takes longer than the substrate says by a fifth and
 // a millisecond, and so do so many probes of any of its links, one after the other, for
 // so long, and as stated in the same way. One link may wait for reasons of its own: then
-// probes of others do not. Where there is one link, a host that gets no processor for as
-// long is taken for it.
+// probes of others do not. Where a host is short of processors probes wait for it, so it
+// takes longer, and that is told, too.
 const (
 	slowBy     = 1.2
 	slowMore   = 1000. // us
 	slowProbes = 5
 	slowFor    = 1500 * time.Millisecond
+	busyFor    = 5 * time.Second
 	fastFor    = 2500 * time.Millisecond
 )
 
@@ -50,8 +51,9 @@ func latenciesOf(sub vnet.Substrate) map[string]time.Duration {
 	return stated
 }
 
-// found takes in what probes of a link found of its path.
-func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time.Time) {
+// found takes in what probes of a link found of its path, and whether a host of its ends is
+// short of processors.
+func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time.Time, busy string) {
 	if len(path) == 0 || len(rtts) == 0 {
 		return
 	}
@@ -66,7 +68,7 @@ func (p *proving) found(s *Server, path []string, rtts []time.Duration, now time
 		stated += p.stated[link]
 	}
 	w.add(rtts, slowBy*float64(stated.Microseconds())+slowMore, now)
-	w.judge(s, name, stated, measure.OneWay(rtts), now)
+	w.judge(s, name, stated, measure.OneWay(rtts), now, busy)
 	p.tell(w, path, now)
 }
 
@@ -102,17 +104,20 @@ func (p *proving) slower(path []string) string {
 }
 
 // judge says whether the path is slow now, or is not any more.
-func (w *slowPath) judge(s *Server, name string, stated time.Duration, latency float64, now time.Time) {
+func (w *slowPath) judge(s *Server, name string, stated time.Duration, latency float64, now time.Time, busy string) {
 	lasts, state := slowFor, "slow"
-	if w.slow {
-		lasts, state = fastFor, "as stated"
+	switch {
+	case w.slow:
+		lasts, state, busy = fastFor, "as stated", ""
+	case busy != "":
+		lasts, busy = busyFor, "; "+busy
 	}
 	if w.over == w.slow || w.probes < slowProbes || now.Sub(w.since) < lasts {
 		return
 	}
 	w.slow = w.over
 	took := time.Duration(latency * float64(time.Microsecond)).Round(10 * time.Microsecond)
-	s.happens(vnet.Happening{Time: s.now(), Kind: "link", What: name, State: state, Why: fmt.Sprintf("takes %s, and %s by the substrate", took, stated)})
+	s.happens(vnet.Happening{Time: s.now(), Kind: "link", What: name, State: state, Why: fmt.Sprintf("takes %s, and %s by the substrate%s", took, stated, busy)})
 }
 
 // tellEvery bounds how often the book is told of one link: it computes all plans anew.
