@@ -46,6 +46,9 @@ func (c course) at(seconds float64) float64 {
 	return value
 }
 
+// added is what additions came to, so that they are made.
+var added int
+
 // copier is this program as a function: what comes by eth0 leaves by eth1, after some
 // additions for each frame. Times count from the first frame.
 func copier(args []string) error {
@@ -90,7 +93,7 @@ func copier(args []string) error {
 		for k := range int(float64(*additions) * slower.at(now)) {
 			sum += k ^ sum
 		}
-		frame[n-1] ^= byte(sum & 1)
+		added = sum
 		if part := lets.at(now); part < 1 && rand.Float64() >= part {
 			continue
 		}

@@ -21,8 +21,8 @@ const (
 
 // logged is what was seen of a scenario.
 type logged struct {
-	began   time.Time // when frames first came
-	came    [][]counted
+	began   time.Time   // when frames first came
+	came    [][]counted // by chains, and by the node that sends
 	moments []moment
 }
 
@@ -120,6 +120,9 @@ func (l logged) judge(s scenario) []any {
 			continue
 		}
 		var load, want float64
+		if !s.tcp && l.offered(t, t+1) < s.promised(t) {
+			continue // the sender had no processor
+		}
 		for i, c := range s.chains {
 			if !c.offers(t, t+1) {
 				continue
@@ -140,7 +143,7 @@ func (l logged) judge(s scenario) []any {
 		length++
 	}
 	reaction, most, above := l.answers(s)
-	return []any{100 * off / means, reaction, most, above, given / needed, 100 * used / length}
+	return []any{means, 100 * off / means, reaction, most, above, given / needed, 100 * used / length}
 }
 
 // steady says whether nothing changes in a span or shortly before it.
@@ -151,18 +154,34 @@ func (s scenario) steady(from, to float64) bool {
 	return from >= steadyAfter && after(s.changes, steadyAfter) && after(s.pauses, steadyAfter/2)
 }
 
+// promised is the rate of all chains to which enough is offered in a second.
+func (s scenario) promised(t float64) (sum float64) {
+	for _, c := range s.chains {
+		if c.offers(t, t+1) {
+			sum += 1e6 * c.mbit
+		}
+	}
+	return sum
+}
+
 // let is the part of a chain's frames that arrives at a time.
 func (c chain) let(t float64) float64 { return c.lets.at(t) }
 
 // rate is what came by a chain in a span of seconds.
 func (l logged) rate(chain int, from, to float64) float64 {
-	at := func(t float64) time.Time { return l.began.Add(time.Duration(t * float64(time.Second))) }
-	return rateAt(l.came[chain], at(from), at(to))
+	return rateAt(l.came[chain], func(c counted) float64 { return c.bytes }, l.at(from), l.at(to))
 }
+
+// offered is what senders sent in a span.
+func (l logged) offered(from, to float64) float64 {
+	return rateAt(l.came[len(l.came)-1], func(c counted) float64 { return c.sent }, l.at(from), l.at(to))
+}
+
+func (l logged) at(t float64) time.Time { return l.began.Add(time.Duration(t * float64(time.Second))) }
 
 // moment is the one nearest to a time.
 func (l logged) moment(t float64) (best moment) {
-	at := l.began.Add(time.Duration(t * float64(time.Second)))
+	at := l.at(t)
 	for _, m := range l.moments {
 		if best.at.IsZero() || m.at.Sub(at).Abs() < best.at.Sub(at).Abs() {
 			best = m

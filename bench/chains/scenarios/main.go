@@ -81,7 +81,7 @@ func run(ctx context.Context, exe string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.sublet(context.WithoutCancel(ctx), "lab", "down")) }()
-	t := harness.Table{Head: []string{"scenario", "error %", "reaction s", "reallocations", "overshoot %", "processor", "used %"}}
+	t := harness.Table{Head: []string{"scenario", "seconds judged", "error %", "reaction s", "reallocations", "overshoot %", "processor", "used %"}}
 	for i, s := range scenarios(*seconds) {
 		if !strings.Contains(s.name, *only) {
 			continue
@@ -159,8 +159,12 @@ func (b *bed) measure(ctx context.Context, s scenario, network string, profiles 
 			_ = c.Wait() // the context has ended it
 		}
 	}()
-	for i := range s.chains {
-		c := b.command(ctx, "exec", fmt.Sprintf("%s/b%d", network, i), "--", b.program, countCommand, fmt.Sprint(port))
+	for i := range len(s.chains) + 1 {
+		node := "a"
+		if i < len(s.chains) {
+			node = fmt.Sprint("b", i)
+		}
+		c := b.command(ctx, "exec", network+"/"+node, "--", b.program, countCommand, fmt.Sprint(port))
 		c.Stdout = new(bytes.Buffer)
 		c.Stderr = os.Stderr
 		if err := c.Start(); err != nil {

@@ -89,6 +89,7 @@ func (b burst) send(conn net.Conn, began time.Time, begin float64) {
 type counted struct {
 	at             time.Time
 	packets, bytes float64
+	sent           float64 // bytes that the node sent
 }
 
 // count prints what came to the node ten times a second, and takes in what comes to a
@@ -107,25 +108,26 @@ func count(args []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Println(c.at.UnixNano(), c.packets, c.bytes); err != nil {
+		if _, err := fmt.Println(c.at.UnixNano(), c.packets, c.bytes, c.sent); err != nil {
 			return err
 		}
 	}
 }
 
-// received is what came by all interfaces but the loopback.
+// received is what came and left by all interfaces but the loopback.
 func received() (c counted, err error) {
 	text, err := os.ReadFile("/proc/net/dev")
 	c.at = time.Now()
 	for line := range bytes.Lines(text) {
 		name, rest, ok := strings.Cut(strings.TrimSpace(string(line)), ":")
 		words := strings.Fields(rest)
-		if !ok || name == "lo" || len(words) < 2 {
+		if !ok || name == "lo" || len(words) < 9 {
 			continue
 		}
 		b, _ := strconv.ParseFloat(words[0], 64)
 		p, _ := strconv.ParseFloat(words[1], 64)
-		c.bytes, c.packets = c.bytes+b, c.packets+p
+		t, _ := strconv.ParseFloat(words[8], 64)
+		c.bytes, c.packets, c.sent = c.bytes+b, c.packets+p, c.sent+t
 	}
 	return c, err
 }
@@ -135,7 +137,7 @@ func parseCounted(text []byte) (list []counted) {
 	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
 		var at int64
 		var c counted
-		if n, _ := fmt.Sscan(s.Text(), &at, &c.packets, &c.bytes); n == 3 {
+		if n, _ := fmt.Sscan(s.Text(), &at, &c.packets, &c.bytes, &c.sent); n == 4 {
 			c.at = time.Unix(0, at)
 			list = append(list, c)
 		}
@@ -143,11 +145,12 @@ func parseCounted(text []byte) (list []counted) {
 	return list
 }
 
-// rateAt is the rate between two instants, in bit/s of frames with their headers.
-func rateAt(list []counted, from, to time.Time) float64 {
+// rateAt is the rate of what was counted between two instants, in bit/s of frames with
+// their headers.
+func rateAt(list []counted, of func(counted) float64, from, to time.Time) float64 {
 	a, b := nearest(list, from), nearest(list, to)
 	if seconds := b.at.Sub(a.at).Seconds(); seconds > 0 {
-		return 8 * (b.bytes - a.bytes) / seconds
+		return 8 * (of(b) - of(a)) / seconds
 	}
 	return math.NaN()
 }
