@@ -16,7 +16,7 @@ links: [{name: ab, ends: [a, b], min: 100Mbit, max: 2Gbit, latency: 50ms}]
 Y
 S="$SUBLET --run $RUN"
 trap 'kill -CONT $all 2>/dev/null; $S lab down >/dev/null 2>&1; rm -rf '"$D $RUN" EXIT
-$S lab up sub.yaml 2>&1 | tail -1
+$S lab up sub.yaml --name "rate$$" 2>&1 | tail -1
 $S up net.yaml 2>&1 | tail -1
 all=$(ps -eo pid,args | awk -v r="$RUN" '$0 ~ r && (/ serve / || / agent /) && !/awk|bash/ {print $1}')
 $S exec n/b -- iperf3 -s -D; sleep 2
