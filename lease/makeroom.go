@@ -69,11 +69,7 @@ func disturbances(moves []move) []vnet.Disturbance {
 			d.Start = m.window.Start
 		}
 		union := m.lease.Request.Union()
-		for _, n := range union.Placed() {
-			if from, to := m.lease.Mapping.Nodes[n.Name], m.to.Nodes[n.Name]; from != to {
-				d.Nodes = append(d.Nodes, vnet.Relocation{Node: n.Name, From: from, To: to})
-			}
-		}
+		d.Nodes = vnet.Relocations(union, m.lease.Mapping, m.to)
 		for _, l := range union.Links {
 			if !sameRoute(l, m.lease.Mapping, m.to) {
 				name := l.Name

@@ -62,6 +62,7 @@ type provedWay struct {
 	promise
 	latency provedLatency
 	meant   map[vnet.HostID]meantDrops // of a chain
+	stopped time.Time                  // when an end of it was last seen to be taken to another host while nothing runs there
 }
 
 // promise is how one stands.
@@ -263,6 +264,13 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		return
 	}
 	link := about.links[l.of.link]
+	if about.stops(link) {
+		l.stopped = now
+	}
+	if now.Sub(l.stopped) < fresh { // what was counted before is of another host
+		l.prover, l.latency.prover = measure.Prover{}, measure.LatencyProver{}
+		return
+	}
 	if l.serial != about.Serial {
 		minutes := measure.Minutes{Link: l.of.link, Direction: l.of.direction}
 		*l = provedWay{of: l.of, ends: l.ends, serial: about.Serial, meant: l.meant, minutes: minutes, latency: provedLatency{hops: l.latency.hops, minutes: minutes}}

@@ -167,3 +167,39 @@ func TestProofKnowsWhatStandsBy(t *testing.T) {
 		t.Errorf("%d seconds are tested", tested)
 	}
 }
+
+// A node that stands still while it goes to another host breaks no promise of its links,
+// and what is lost before and after does.
+func TestProofKnowsWhatStandsStill(t *testing.T) {
+	for _, movable := range []vnet.NodeMove{"", vnet.MoveCold} {
+		s, l := provingOf(t, 1)
+		now := time.Now().Truncate(time.Minute)
+		l.Request.Nodes = []vnet.VirtualNode{{Name: "a"}, {Name: "b", Movable: movable}}
+		l.Mapping.Nodes = map[string]vnet.HostID{"a": "h1", "b": "h3"}
+		move := &vnet.Move{From: vnet.Mapping{Nodes: map[string]vnet.HostID{"a": "h1", "b": "h2"}}, Phase: vnet.MoveLeaves}
+		for i := range uint64(30) {
+			l.Move = nil
+			if i >= 10 && i < 20 {
+				l.Move = move
+			}
+			s.proving.news.tell([]vnet.Lease{l}, nil, nil)
+			s.counted("h1", counting(l, true, now, i, 2000))
+			c := counting(l, false, now, min(i, 10), 2000) // nothing arrives any more
+			c.At = now.Add(time.Duration(i) * time.Second)
+			s.counted("h3", c)
+		}
+		broken := 0
+		for _, r := range s.proving.open(l.ID(), 1) {
+			if r.Direction == vnet.Forward {
+				broken += r.Broken
+			}
+		}
+		least, most := 15, 20
+		if movable != "" {
+			least, most = 3, 8 // from three seconds after the move on
+		}
+		if broken < least || broken > most {
+			t.Errorf("movable %q: %d seconds are broken", movable, broken)
+		}
+	}
+}

@@ -97,7 +97,8 @@ func (s *Server) tellOf(now time.Time, leases []vnet.Lease) {
 			note("repair", "repaired", fmt.Sprintf("%s (%d in all)", l.Repairs.Last, l.Repairs.Count))
 		}
 		if l.Move != nil {
-			note("move", string(l.Move.Phase), "")
+			goes := vnet.Disturbance{Nodes: vnet.Relocations(l.Request.Union(), l.Move.From, l.Mapping)}
+			note("move", string(l.Move.Phase), goes.NodesWords())
 		} else {
 			note("move", "", "")
 		}

@@ -101,6 +101,16 @@ type Relocation struct {
 	To   HostID `json:"to"`
 }
 
+// Relocations are what of a topology is elsewhere in another mapping.
+func Relocations(t Topology, from, to Mapping) (list []Relocation) {
+	for _, n := range t.Placed() {
+		if was, is := from.Nodes[n.Name], to.Nodes[n.Name]; was != is && was != "" && is != "" {
+			list = append(list, Relocation{Node: n.Name, From: was, To: is})
+		}
+	}
+	return list
+}
+
 // NodesWords says what goes to other hosts; "": nothing that is shown.
 func (d Disturbance) NodesWords() string {
 	var list []string
