@@ -8,7 +8,8 @@ import (
 // Meet returns what both a and b allow: the items that are in both, with the
 // smaller of their rates and limits and the other properties of a. Between a
 // and b nothing needs more than the two agree on, so hosts may pass through
-// it in any order without over-booking anything.
+// it in any order without over-booking anything. Links of both that are where
+// a has them keep the uplinks that they stand on.
 func Meet(a, b Host) Host {
 	theirs := index(b)
 	meet := Host{Host: a.Host}
@@ -17,7 +18,19 @@ func Meet(a, b Host) Host {
 			meet.Add(item.Meet(other))
 		}
 	}
+	for _, u := range Of[Uplink](a) {
+		if _, ok := theirs[id(u)]; !ok && meet.usesUplink(u) {
+			meet.Add(u)
+		}
+	}
 	return meet
+}
+
+// usesUplink says whether a link of the host leaves by an uplink.
+func (h Host) usesUplink(u Uplink) bool {
+	return slices.ContainsFunc(Of[VxLink](h), func(l VxLink) bool {
+		return slices.ContainsFunc(l.Ends[:], func(e End) bool { return e.Tunnel != nil && e.Tunnel.Interface == u.Interface })
+	})
 }
 
 // Diff returns the steps that turn have into want: first what shrinks and
