@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -45,9 +46,6 @@ func (c course) at(seconds float64) float64 {
 	}
 	return value
 }
-
-// added is what additions came to, so that they are made.
-var added int
 
 // copier is this program as a function: what comes by eth0 leaves by eth1, after some
 // additions for each frame. Times count from the first frame.
@@ -93,7 +91,7 @@ func copier(args []string) error {
 		for k := range int(float64(*additions) * slower.at(now)) {
 			sum += k ^ sum
 		}
-		added = sum
+		runtime.KeepAlive(sum) // so that they are made
 		if part := lets.at(now); part < 1 && rand.Float64() >= part {
 			continue
 		}

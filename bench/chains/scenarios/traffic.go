@@ -39,7 +39,7 @@ func parseBurst(word string) (b burst, err error) {
 // send sends bursts to a port of UDP, and says when it began.
 func send(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("usage: %s HOST:PORT BURST...", sendCommand)
+		return fmt.Errorf("%s needs HOST:PORT and bursts", sendCommand)
 	}
 	conn, err := net.Dial("udp", args[0])
 	if err != nil {
