@@ -92,7 +92,10 @@ func (a *app) still(ctx context.Context, name string, noWait bool, timeout time.
 	if err == nil && !noWait {
 		waiting, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		l, err = a.waitReady(waiting, client, l.ID())
+		id := l.ID()
+		if l, err = a.waitReady(waiting, client, id); waiting.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("not all hosts of %s have done it after %s, and it stands: sublet leases %s says what it waits for", id, timeout, id.Network)
+		}
 	}
 	if err != nil {
 		return err
