@@ -121,18 +121,19 @@ func nounOf(k plan.Kind) string {
 }
 
 // changedPort is the port of a node that was not found as it shall be, and the end that
-// was found.
+// was found: one that is gone before one that differs, which may be for that.
 func changedPort(want plan.VxLink, was plan.Item) (port *plan.Port, found plan.End) {
 	had, ok := was.(plan.VxLink)
 	if !ok {
 		return nil, plan.End{}
 	}
 	for i, end := range want.Ends {
-		if is := had.Ends[i]; end.Port != nil && is.Port == nil && is.Tunnel == nil {
-			return end.Port, is
+		is := had.Ends[i]
+		if end.Port != nil && is.Port == nil && is.Tunnel == nil && (port == nil || is.Lost && !found.Lost) {
+			port, found = end.Port, is
 		}
 	}
-	return nil, plan.End{}
+	return port, found
 }
 
 // treeOf is an item as JSON has it.

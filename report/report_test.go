@@ -44,6 +44,10 @@ func TestRepairsAreTold(t *testing.T) {
 	deleted.Ends[0] = plan.End{Lost: true}
 	known := link
 	known.Ends[0] = plan.End{Lost: true, Known: true}
+	far := link // its other end is gone, and this one differs for that
+	far.Ends = [2]plan.End{{}, {Lost: true}}
+	two := link
+	two.Ends[1].Port = &plan.Port{Namespace: "alice.net.r2", Interface: "eth0", MTU: 1500}
 	router := plan.VxRouter{Node: "r1", Forward: true}
 	way := func(prefix string) plan.Route {
 		return plan.Route{Prefix: netip.MustParsePrefix(prefix), Interface: "eth0"}
@@ -61,6 +65,7 @@ func TestRepairsAreTold(t *testing.T) {
 		{plan.Step{Op: plan.Set, Item: atSwitch, Was: down}, "link r1-r2: eth0 of s1 was down or set differently, is as planned again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: deleted}, "link r1-r2: eth1 of r1 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: known}, "link r1-r2: eth1 of r1 was deleted, is there again, with addresses, routes, state and MTU that it had by hand; queues, filters, neighbours and settings that were made at it by hand are lost, make them again"},
+		{plan.Step{Op: plan.Set, Item: two, Was: far}, "link r1-r2: eth0 of r2 was deleted, is there again: addresses, routes, queues and settings that were made at it by hand are lost, make them again"},
 		{plan.Step{Op: plan.Set, Item: link, Was: slower}, "link r1-r2: rate_bps was 7000, is 8000 again"},
 		{plan.Step{Op: plan.Set, Item: plan.Setup{Node: "a"}, Was: plan.Setup{Node: "a", Lost: "what starts them had ended"}}, "programs of node a are started again: what starts them had ended"},
 		{plan.Step{Op: plan.Set, Item: plan.Setup{Node: "a"}, Was: plan.Setup{Node: "a"}}, "what node a is given was not as planned, is again: its programs are started again"},
