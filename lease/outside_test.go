@@ -10,14 +10,20 @@ import (
 	"sublet/vnet"
 )
 
-// TestWaysOutKeepTheirAddresses where a network is embedded anew, though another
-// address would be chosen for it now.
-func TestWaysOutKeepTheirAddresses(t *testing.T) {
+// lineWithCampus is a line with a way out, of two addresses.
+func lineWithCampus() vnet.Substrate {
 	sub := line()
 	sub.NAT = []vnet.NAT{{
 		Name: "campus", Host: "h1", Interface: "eth2", Capacity: 100 * vnet.Mbit, Via: netip.MustParseAddr("192.0.2.1"),
 		Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.11")},
 	}}
+	return sub
+}
+
+// TestWaysOutKeepTheirAddresses where a network is embedded anew, though another
+// address would be chosen for it now.
+func TestWaysOutKeepTheirAddresses(t *testing.T) {
+	sub := lineWithCampus()
 	book := New(sub)
 	admit := func(name vnet.VNetID) vnet.Lease {
 		r := transfer{mbit: 1}.request(0)
@@ -129,11 +135,7 @@ func TestAnyWayOut(t *testing.T) {
 // TestWaysOutKeepTheirHosts: a host is not drained of what has its interface, and who
 // drains it is told why.
 func TestWaysOutKeepTheirHosts(t *testing.T) {
-	sub := line()
-	sub.NAT = []vnet.NAT{{
-		Name: "campus", Host: "h1", Interface: "eth2", Capacity: 100 * vnet.Mbit, Via: netip.MustParseAddr("192.0.2.1"),
-		Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.11")},
-	}}
+	sub := lineWithCampus()
 	book := New(sub)
 	r := transfer{mbit: 1}.request(0)
 	r.Nodes = r.Nodes[:1]

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"errors"
-	"net/netip"
 	"testing"
 
 	"sublet/vnet"
@@ -11,11 +10,7 @@ import (
 // TestWaysOutThatGo: a substrate without the way out of a lease displaces it, as
 // one without its hosts does.
 func TestWaysOutThatGo(t *testing.T) {
-	sub := line()
-	sub.NAT = []vnet.NAT{{
-		Name: "campus", Host: "h1", Interface: "eth2", Capacity: 100 * vnet.Mbit, Via: netip.MustParseAddr("192.0.2.1"),
-		Pool: vnet.AddrRange{First: netip.MustParseAddr("192.0.2.10"), Last: netip.MustParseAddr("192.0.2.11")},
-	}}
+	sub := lineWithCampus()
 	book := New(sub)
 	r := transfer{mbit: 1}.request(0)
 	r.Nodes = r.Nodes[:1]

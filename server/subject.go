@@ -166,9 +166,9 @@ func (s *Server) cleanJournal() {
 
 // stops says whether a node at an end of a link is being taken to another host, and stands
 // still meanwhile, as its owner allows.
-func (s *subject) stops(l *vnet.VirtualLink) bool {
-	return s.Move != nil && !s.Move.Live && slices.ContainsFunc(l.Ends[:], func(name string) bool {
-		n, ok := s.Request.Union().Node(name)
-		return ok && n.Movable != "" && s.Move.From.Nodes[name] != "" && s.Move.From.Nodes[name] != s.Mapping.Nodes[name]
+func (a *subject) stops(l *vnet.VirtualLink) bool {
+	return a.Move != nil && !a.Move.Live && slices.ContainsFunc(l.Ends[:], func(name string) bool {
+		n, ok := a.Request.Union().Node(name)
+		return ok && n.Movable != "" && a.Move.From.Nodes[name] != "" && a.Move.From.Nodes[name] != a.Mapping.Nodes[name]
 	})
 }

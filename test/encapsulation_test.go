@@ -30,18 +30,21 @@ func threeWays(ab, bc, ca vnet.Encapsulation) string {
 	return text
 }
 
-// TestEncapsulations: links of leases go by the encapsulation of their substrate links,
-// at both ends, at their rates and no more, as an analyser reads it; and by another one
-// when the substrate changes.
-func TestEncapsulations(t *testing.T) {
-	l := newLab(t, threeWays(vnet.VXLAN, vnet.Geneve, vnet.NVGRE))
-	l.up(`network: n
+// overThreeWays has a link over each link of threeWays.
+const overThreeWays = `network: n
 nodes: [{name: a, host: h1}, {name: b, host: h2}, {name: c, host: h3}]
 links:
   - {ends: [a, b], rate: 20Mbit}
   - {ends: [b, c], rate: 20Mbit}
   - {ends: [c, a], rate: 20Mbit}
-`)
+`
+
+// TestEncapsulations: links of leases go by the encapsulation of their substrate links,
+// at both ends, at their rates and no more, as an analyser reads it; and by another one
+// when the substrate changes.
+func TestEncapsulations(t *testing.T) {
+	l := newLab(t, threeWays(vnet.VXLAN, vnet.Geneve, vnet.NVGRE))
+	l.up(overThreeWays)
 	l.goesBy(map[string]vnet.Encapsulation{"a-b": "", "b-c": vnet.Geneve, "c-a": vnet.NVGRE})
 	for _, c := range []struct{ host, device, peer, layers string }{
 		{"h1", "to-h2", "b", "eth:ethertype:ip:udp:vxlan:eth:ethertype:ip:icmp:data"},
@@ -88,13 +91,7 @@ func TestEncapsulationsThatDoNotFit(t *testing.T) {
 // substrate says so, at their rates, and only those meet the operator's firewall.
 func TestTunnelsByTheHostsStack(t *testing.T) {
 	l := newLab(t, threeWays(vnet.KernelVXLAN, vnet.VXLAN, vnet.KernelVXLAN))
-	l.up(`network: n
-nodes: [{name: a, host: h1}, {name: b, host: h2}, {name: c, host: h3}]
-links:
-  - {ends: [a, b], rate: 20Mbit}
-  - {ends: [b, c], rate: 20Mbit}
-  - {ends: [c, a], rate: 20Mbit}
-`)
+	l.up(overThreeWays)
 	l.goesBy(map[string]vnet.Encapsulation{"a-b": vnet.KernelVXLAN, "b-c": "", "c-a": vnet.KernelVXLAN})
 	l.checked("n", broken)
 	passes := func(from, to string, wanted bool) {

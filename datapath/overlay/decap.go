@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/datapath/bpf"
-	"sublet/datapath/kernel"
 )
 
 // The decap device is a VXLAN device of the kernel's that takes the headers off
@@ -21,36 +20,21 @@ const (
 	decapMark = "sublet overlay: takes headers off large packets"
 )
 
-// Attributes of VXLAN devices (linux/if_link.h).
-const (
-	vxlanLearning, vxlanPort, vxlanZeroChecksum6, vxlanMetadata = 7, 15, 20, 25
-)
-
 // setDecapDevice makes the device, where it is of use and the kernel knows it, and
 // tells the programs.
 func (p *Part) setDecapDevice() error {
 	if !p.WiresCarryGSO {
 		return nil
 	}
-	l, err := p.home.LinkByName(decapName)
-	if kernel.NotFound(err) {
-		l, err = p.makeDecapDevice()
-	} else if err == nil && l.Kind != "vxlan" {
-		err = errors.New("there is another device of that name")
-	}
+	l, err := p.vxlanDevice(decapName, bpf.PortDecap, nil)
 	if p.decaps = !errors.Is(err, unix.EOPNOTSUPP); !p.decaps {
 		return nil // datagrams are cut where they are sent
 	}
 	if err != nil {
 		return fmt.Errorf("make %s: %w", decapName, err)
 	}
-	if err := p.attach("opened", l.Index, p.table.objects.OverlayDecapped); err != nil {
+	if err := p.bringUp(l, decapMark, "opened", p.table.objects.OverlayDecapped); err != nil {
 		return err
-	}
-	if !l.Up || l.Alias != decapMark {
-		if err := p.home.Do(kernel.UpLink(l.Index).String(unix.IFLA_IFALIAS, decapMark)); err != nil {
-			return fmt.Errorf("bring up %s: %w", decapName, err)
-		}
 	}
 	return p.table.objects.DecapPort.Put(uint32(0), uint32(portInMemory()))
 }
@@ -71,28 +55,12 @@ func portInMemory() uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, bpf.PortDecap))
 }
 
-func (p *Part) makeDecapDevice() (l kernel.Link, err error) {
-	m := kernel.NewLink(decapName, "vxlan", func(m *kernel.Message) {
-		m.Uint8(vxlanMetadata, 1).Uint8(vxlanLearning, 0).Uint8(vxlanZeroChecksum6, 1).Uint16BE(vxlanPort, bpf.PortDecap)
-	})
-	if err = p.home.Do(m); err != nil {
-		return l, err
-	}
-	if l, err = p.home.LinkByName(decapName); err == nil {
-		err = p.silence(l.Index)
-	}
-	return l, err
-}
-
 // removeOpener tells the programs and removes the device, if they are there.
 func (p *Part) removeDecapDevice() error {
 	if err := p.table.objects.DecapPort.Put(uint32(0), uint32(0)); err != nil {
 		return err
 	}
-	if err := p.table.pins.Remove("opened"); err != nil {
-		return err
-	}
-	return p.removeMarked(decapName, decapMark)
+	return p.removeVXLANDevice(decapName, decapMark, "opened")
 }
 
 // decapRight says whether the device is as setDecapDevice leaves it.

@@ -274,9 +274,13 @@ func shortage(node kernel.Group) string {
 		return fmt.Sprintf(", and the node had as many processes as it may, %d", node.MostProcesses())
 	}
 	if m := node.MemoryFiles(); m.Kills() > 0 {
-		return fmt.Sprintf(", and the node was out of memory, of which it may have %s (memory)", vnet.Bytes(m.Most()))
+		return ", and " + outOfMemory(m)
 	}
 	return ""
+}
+
+func outOfMemory(m kernel.MemoryFiles) string {
+	return fmt.Sprintf("the node was out of memory, of which it may have %s (memory)", vnet.Bytes(m.Most()))
 }
 
 // union is what is in one of two lists.

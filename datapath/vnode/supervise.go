@@ -400,7 +400,7 @@ func (s *supervisor) once(i int, failed string, ready func()) (why string, ok bo
 	s.emulator.Store(0)
 	why = state.String()
 	if state.signaled && state.code == int(unix.SIGKILL) && s.Memory.Kills() > kills {
-		why += fmt.Sprintf(": the node was out of memory, of which it may have %s (memory)", vnet.Bytes(s.Memory.Most()))
+		why += ": " + outOfMemory(s.Memory)
 	}
 	return why, state.code == 0 && !state.signaled
 }

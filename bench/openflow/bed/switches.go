@@ -88,22 +88,26 @@ func (s *Switch) startOurs(ctx context.Context) error {
 // daemon starts a program in the switch's namespace.
 func (s *Switch) daemon(argv ...string) (pid int, err error) {
 	cmd := exec.Command("nsenter", append([]string{"--net=" + s.bed.host.Path(s.Key)}, argv...)...)
-	dir := s.dir()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return 0, err
-	}
-	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir)
-	log, err := os.Create(filepath.Join(dir, filepath.Base(argv[len(argv)-1])+".log"))
-	if err != nil {
-		return 0, err
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if err := StartDaemon(cmd, s.dir(), argv[len(argv)-1]); err != nil {
 		return 0, err
 	}
 	s.bed.later(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return cmd.Process.Pid, nil
+}
+
+// StartDaemon starts a program whose files are in dir, with a log by the base of a name.
+func StartDaemon(cmd *exec.Cmd, dir, name string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+dir, "OVS_LOGDIR="+dir, "OVS_DBDIR="+dir)
+	log, err := os.Create(filepath.Join(dir, filepath.Base(name)+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd.Start()
 }
 
 func (s *Switch) dir() string { return filepath.Join(s.bed.dir, s.Key) }

@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +62,7 @@ func run(ctx context.Context, exe string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("make a network namespace: %w", err)
 	}
-	if err := do("ip link set lo up"); err != nil {
+	if err := harness.Commands("ip link set lo up"); err != nil {
 		return err
 	}
 	b := &bench{ctx: ctx, exe: exe}
@@ -78,17 +77,6 @@ func run(ctx context.Context, exe string) error {
 			if err := e.do(b); err != nil {
 				return fmt.Errorf("%s: %w", e.name, err)
 			}
-		}
-	}
-	return nil
-}
-
-// do runs programs here, one command a line.
-func do(lines ...string) error {
-	for _, line := range lines {
-		argv := strings.Fields(line)
-		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", line, err, out)
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -72,7 +71,7 @@ func (s *realSwitchOf) start(b *bench) (err error) {
 	if s.dir, err = os.MkdirTemp("", "ovs"); err != nil {
 		return err
 	}
-	if s.ctl, _, err = bed.StartOVS(b.ctx, s.dir, s.daemon, do); err != nil {
+	if s.ctl, _, err = bed.StartOVS(b.ctx, s.dir, s.daemon, harness.Commands); err != nil {
 		return err
 	}
 	lines := []string{s.ctl + "add-br br0 -- set bridge br0 datapath_type=netdev protocols=OpenFlow13 fail_mode=secure other_config:disable-in-band=true"}
@@ -80,7 +79,7 @@ func (s *realSwitchOf) start(b *bench) (err error) {
 		lines = append(lines, fmt.Sprintf("ip link add %s type veth peer name p-%s", name, name), "ip link set "+name+" up", "ip link set p-"+name+" up",
 			fmt.Sprintf("%sadd-port br0 p-%s -- set interface p-%s ofport_request=%d", s.ctl, name, name, i+1))
 	}
-	if err = do(lines...); err != nil {
+	if err = harness.Commands(lines...); err != nil {
 		return err
 	}
 	if s.out, err = open("sender"); err != nil {
@@ -93,14 +92,7 @@ func (s *realSwitchOf) start(b *bench) (err error) {
 // daemon starts a program that ends with the bench.
 func (s *realSwitchOf) daemon(argv ...string) (int, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+s.dir, "OVS_LOGDIR="+s.dir, "OVS_DBDIR="+s.dir)
-	log, err := os.Create(filepath.Join(s.dir, filepath.Base(argv[len(argv)-1])+".log"))
-	if err != nil {
-		return 0, err
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if err := bed.StartDaemon(cmd, s.dir, argv[len(argv)-1]); err != nil {
 		return 0, err
 	}
 	s.begun = append(s.begun, cmd)
@@ -143,11 +135,11 @@ func open(device string) (socket int, err error) {
 // load gives the switch to a controller and has n packets of new senders wait at a time.
 // Each reaches the other station only by the controller's answer, which has no entry.
 func (s *realSwitchOf) load(p *peer, n int) (r real, err error) {
-	if err = do(s.ctl+"set-controller br0 tcp:"+p.address(), s.ctl+"-- set controller br0 max_backoff=1000"); err != nil {
+	if err = harness.Commands(s.ctl+"set-controller br0 tcp:"+p.address(), s.ctl+"-- set controller br0 max_backoff=1000"); err != nil {
 		return r, err
 	}
 	defer func() {
-		if failed := do(s.ctl + "del-controller br0"); err == nil {
+		if failed := harness.Commands(s.ctl + "del-controller br0"); err == nil {
 			err = failed
 		}
 	}()
