@@ -75,7 +75,8 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 // Other labs beside it would take just that.
 func TestFunctionsBorrowProcessors(t *testing.T) {
 	s := newSupervisor(t, "hosts:\n  - {name: h1, cpu: 2, memory: 4GiB}\n")
-	s.up(strings.Replace(autoRequest, "cpu: auto", "cpu: auto\n    profile: {fixed_s: 1e-05}", 1))
+	s.up(strings.NewReplacer("cpu: auto", "cpu: auto\n    profile: {fixed_s: 1e-05}",
+		"try: go.send(packet)", "try: sum(range(2000)); go.send(packet)").Replace(autoRequest))
 	booked := s.given("auto")
 	if booked > vnet.Core/50 {
 		t.Fatalf("it has %s cores at first, by a profile of 10 us", booked)

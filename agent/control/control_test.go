@@ -53,6 +53,52 @@ func TestIdlenessWindsNothingUp(t *testing.T) {
 	}
 }
 
+// The first packets may be counted as served before the time that they took is: a function
+// that costs twice what its profile says gets it nevertheless, and one of a small share
+// that uses all of it in one sample and none in the next is not taken for one whose time
+// others take.
+func TestTimeThatIsCountedLate(t *testing.T) {
+	c, err := New([]Function{{Name: "f", Profile: Profile{Fixed: 1e-5}, Share: 0.01, Most: 0.01, Limited: true}}, []Chain{{Name: "c", Rate: 8e6, Via: []int{0}}}, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Lend(0.5)
+	came := []Count{{100, 100e3}} // a tenth of a second
+	c.Step(0.1, came, []Sample{{Arrived: came, Served: came}})
+	waits := 0.0
+	for n := range 200 {
+		quota, period := Quota(c.Shares()[0])
+		begun := func(n int) float64 { return math.Floor(float64(n) * 0.1 / period.Seconds()) }
+		took := min(waits+100, (begun(n+1)-begun(n))*quota.Seconds()/2e-5)
+		waits += 100 - took
+		dropped := max(0, waits-600)
+		waits -= dropped
+		c.Step(0.1, came, []Sample{{Used: took * 2e-5, Arrived: came, Served: []Count{{took, took * 1e3}}, Dropped: dropped}})
+	}
+	if got := c.Shares()[0]; got < 0.02 || got > 0.025 || len(c.Shortages()) > 0 {
+		t.Errorf("share %.4f for 1000 packets a second of 20 us; short: %+v", got, c.Shortages())
+	}
+}
+
+// That others take a function's time is said for as long as they do.
+func TestTakenTimeIsSaid(t *testing.T) {
+	c := one(t, 0.1)
+	came := []Count{{100, 100e3}}
+	for n := range 60 {
+		took := 100.0
+		if n < 30 {
+			took = 50
+		}
+		c.Step(0.1, came, []Sample{{Used: took * 1e-4, Arrived: came, Served: []Count{{took, took * 1e3}}, Dropped: 100 - took}})
+		if n == 29 && len(c.Shortages()) != 1 {
+			t.Errorf("short: %+v, while half of its time is taken", c.Shortages())
+		}
+	}
+	if list := c.Shortages(); len(list) > 0 {
+		t.Errorf("short: %+v, three seconds after all that came was served", list)
+	}
+}
+
 // What cannot be had is said, with what can.
 func TestShortageIsNamed(t *testing.T) {
 	c := one(t, 0.1)

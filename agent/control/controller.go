@@ -7,7 +7,7 @@ import (
 
 // Bounds of changes.
 const (
-	leastShare = 0.001 // of a core
+	leastShare = 0.005 // of a core: a sample of less takes longer than two seconds
 	least      = 0.005 // relative change that is worth a reallocation
 	surely     = 2.5   // standard errors that a correction is above
 	misgiven   = 0.02  // of a quota, what the kernel gives more or less than thought that is corrected at once

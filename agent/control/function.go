@@ -8,6 +8,7 @@ const (
 	gainLow  = 0.9    // below it others take the time, and more quota is no help
 	leak     = 0.0002 // of a factor that samples only bound, in each: too much is found out by giving less
 	spare    = 0.05   // more than needed, for functions that hold no rate themselves
+	periods  = 10     // of a quota longer than the short one, that a sample is of at least, so that one more or less makes no tenth
 )
 
 // Function is one that is controlled.
@@ -40,29 +41,55 @@ type function struct {
 	gain        level
 	assumed     float64 // the gain when the share was set
 	fresh       bool    // the share was just changed
-	interrupted bool    // others take its time
+	interrupted int     // samples for which others are said to take its time
+	sum         tally   // of what came since the last sample that was long enough
+}
+
+// tally is what samples counted together.
+type tally struct{ seconds, used, work, dropped float64 }
+
+// tallied adds a sample, and returns all since the last that was long enough when they
+// are so together.
+func (f *function) tallied(s Sample, seconds float64) (tally, bool) {
+	f.sum.seconds += seconds
+	f.sum.used += s.Used
+	f.sum.dropped += s.Dropped
+	for _, c := range s.Served {
+		f.sum.work += f.Profile.Cost(c.Packets, c.Bytes)
+	}
+	if _, period := Quota(f.share); period > shortPeriod && f.sum.seconds < periods*period.Seconds() {
+		return tally{}, false
+	}
+	whole := f.sum
+	f.sum = tally{}
+	return whole, true
 }
 
 // learn takes a sample of so many seconds and says whether the cost has a new
 // level. planned is the work a second that the promised rates are.
 func (f *function) learn(s Sample, seconds, planned float64) bool {
-	work := 0.0
-	for _, c := range s.Served {
-		work += f.Profile.Cost(c.Packets, c.Bytes)
+	t, whole := f.tallied(s, seconds)
+	if !whole {
+		return false
 	}
 	fresh := f.fresh
 	f.fresh = false
-	saturated := s.Dropped > 0
-	if work <= 0 || !saturated && work < idle*planned*seconds {
+	saturated := t.dropped > 0
+	f.interrupted = max(0, f.interrupted-1)
+	if given := t.used / (f.share * t.seconds); saturated && !fresh {
+		f.interrupted = 0
+		if given < gainLow {
+			f.interrupted = settled
+		}
+		f.gain.add(min(max(given, gainLow), gainMost))
+	}
+	// What was served without any time was counted late: it is no cost.
+	if t.work <= 0 || t.used <= 0 || !saturated && t.work < idle*planned*t.seconds {
 		f.factor.odds = 0
 		return false
 	}
-	if given := s.Used / (f.share * seconds); saturated && !fresh {
-		f.interrupted = given < gainLow
-		f.gain.add(min(max(given, gainLow), gainMost))
-	}
-	cost := s.Used / work
-	bound := !saturated && s.Used >= used*f.share*f.gained()*seconds
+	cost := t.used / t.work
+	bound := !saturated && t.used >= used*f.share*f.gained()*t.seconds
 	if bound && (f.factor.n == 0 || cost >= (1-2*spare)*f.factor.mean) {
 		f.factor.odds = 0
 		f.factor.mean *= 1 - leak
@@ -86,5 +113,5 @@ func (f *function) set(share float64) {
 	if ratio := share / f.share; ratio > 1+oddness || ratio < 1-oddness {
 		f.gain.n, f.factor.n = 0, min(f.factor.n, 1)
 	}
-	f.share, f.fresh, f.assumed = share, true, f.gained()
+	f.share, f.fresh, f.assumed, f.sum = share, true, f.gained(), tally{}
 }

@@ -27,7 +27,7 @@ func (c *Controller) ration() []float64 {
 		}
 		for k, i := range ch.Via {
 			wanted[i] += parts[j] * c.needs(ch, k)
-			if c.functions[i].interrupted && parts[j] == 1 {
+			if c.functions[i].interrupted > 0 && parts[j] == 1 {
 				c.shortages = append(c.shortages, Shortage{ch.Name, ch.Rate * c.functions[i].gained(), "others take the processor of " + c.functions[i].Name})
 			}
 		}
