@@ -48,7 +48,7 @@ func echoing(text string) (request, program string) {
 		"import os, socket\n", `import os, socket, threading, time
 def ask(s):
   while True: s.sendall(msg(2, pack("!d", time.time()))); time.sleep(0.05)
-`, `f, at = s.makefile("rb"), {}`, `f, at = s.makefile("rb"), {}; threading.Thread(target=ask, args=(s,), daemon=True).start()`,
+`, `flow(0, b"", 0xfffffffd))`, `flow(0, b"", 0xfffffffd)); threading.Thread(target=ask, args=(s,), daemon=True).start()`, // a hello is first
 		"if kind == 2: s.sendall(msg(3, b, xid))\n", `if kind == 2: s.sendall(msg(3, b, xid))
     if kind == 3: print("echo", os.getpid(), 1000 * (time.time() - unpack_from("!d", b)[0]), flush=True)
 `,
