@@ -236,6 +236,12 @@ func (p *proving) read(s *Server, host vnet.HostID, l report.LinkWay, way *prove
 	}
 }
 
+// forget ends what is known: what was tested before tells nothing of what comes after.
+func (l *provedWay) forget() {
+	l.prover, l.outcome = measure.Prover{}, ""
+	l.latency.prover, l.latency.outcome = measure.LatencyProver{}, ""
+}
+
 // silent says that the host where frames enter does not tell what it counts.
 func (l *provedWay) silent(now time.Time) bool {
 	return l.ends[0].at.IsZero() || now.Sub(l.ends[0].at).Abs() >= fresh
@@ -259,8 +265,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		return
 	}
 	if about.Paused != nil || !about.State.Up() && about.State != vnet.Failed {
-		l.prover, l.outcome = measure.Prover{}, "" // what was tested before tells nothing of what comes after
-		l.latency.prover, l.latency.outcome = measure.LatencyProver{}, ""
+		l.forget()
 		return
 	}
 	link := about.links[l.of.link]
@@ -268,7 +273,7 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 		l.stopped = now
 	}
 	if now.Sub(l.stopped) < fresh { // what was counted before is of another host
-		l.prover, l.latency.prover = measure.Prover{}, measure.LatencyProver{}
+		l.forget()
 		return
 	}
 	if l.serial != about.Serial {
