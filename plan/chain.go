@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"sublet/vnet"
 )
@@ -260,12 +261,13 @@ func (n *network) leadsThrough(function string) bool {
 	return slices.ContainsFunc(n.chained, func(l vnet.VirtualLink) bool { return slices.Contains(l.Ends[:], function) })
 }
 
-// chainHomes adds the namespace in which segments end to the hosts that need it.
+// chainHomes adds the namespace in which segments end to the hosts that need it, in some
+// stage at least: it is there before a node goes whose segments are to end in it.
 func (c *Compiler) chainHomes(net *network) {
 	for _, link := range net.chained {
 		for end, name := range link.Ends {
 			host := c.host(net.lease.Mapping.Nodes[name])
-			if host == nil || net.chainPort(link, end).Namespace != Namespace(net.lease.ID(), ChainHome) {
+			if host == nil || !net.chainPort(link, end).atHome() && !net.lease.Request.ComesAndGoes(name) {
 				continue
 			}
 			home := c.vnode(net.lease, vnet.VirtualNode{Name: ChainHome}, host.Host)
@@ -712,12 +714,17 @@ func (n *network) ownDevice(function, node string) string {
 	return ""
 }
 
-// chainPort is where a link of chains ends: in a program's node, or one that gets
-// copies, else in ChainHome.
+// atHome says whether a port is in ChainHome.
+func (p Port) atHome() bool { return strings.HasSuffix(p.Namespace, "."+ChainHome) }
+
+// chainPort is where a link of chains ends: in the node of a program that is there, or one
+// that gets copies, else in ChainHome.
 func (n *network) chainPort(link vnet.VirtualLink, end int) *Port {
-	if node := link.Ends[end]; n.top.ReachesNode(link, end) {
+	node := link.Ends[end]
+	f := n.functions[node]
+	if n.top.ReachesNode(link, end) && (f == nil || !f.Absent) {
 		p := &Port{Namespace: Namespace(n.lease.ID(), node), Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
-		if f := n.functions[node]; f != nil && f.NSH == vnet.NSHAware {
+		if f != nil && f.NSH == vnet.NSHAware {
 			p.MTU += vnet.NSHRoom
 		}
 		return p

@@ -22,3 +22,16 @@ func TestClassifiersSkipPausedChains(t *testing.T) {
 		}
 	}
 }
+
+// Between plans of which one has the node of a function and the other has not, its links
+// end where no node is needed, whichever comes first.
+func TestLinksOfAbsentFunctionsNeedNoNode(t *testing.T) {
+	lease := vnet.LeaseID{Tenant: "t", Network: "n"}
+	inNode := VxLink{Lease: lease, Ends: [2]End{{Tunnel: &Tunnel{}}, {Port: &Port{Namespace: Namespace(lease, "ids"), Interface: "eth0"}}}}
+	atHome := VxLink{Lease: lease, Ends: [2]End{{Tunnel: &Tunnel{}}, {Port: &Port{Namespace: Namespace(lease, ChainHome), Interface: "c0b"}}}}
+	for _, pair := range [][2]VxLink{{inNode, atHome}, {atHome, inNode}} {
+		if met := pair[0].Meet(pair[1]); !Equal(met, atHome) {
+			t.Errorf("%s and %s meet in %s", pair[0], pair[1], met)
+		}
+	}
+}

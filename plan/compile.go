@@ -117,16 +117,15 @@ func (c *Compiler) lease(l vnet.Lease) error {
 		if host == nil {
 			return fmt.Errorf("node %s is mapped to unknown host %q", node.Name, l.Mapping.Nodes[node.Name])
 		}
-		if node.IsFunction() && (node.Function.Kind != vnet.FunctionProgram || !net.leadsThrough(node.Name)) {
-			continue // built in, or of no chain: there is nothing of a node
+		if node.IsFunction() && (node.Function.Kind != vnet.FunctionProgram || node.Function.Absent || !net.leadsThrough(node.Name)) {
+			continue // built in, absent, or of no chain: there is nothing of a node
 		}
 		if c.first(host, id(names)) {
 			host.Add(names)
 		}
 		host.Add(c.vnode(l, node, host.Host))
 		host.Add(net.router(node.Name))
-		absent := node.IsFunction() && node.Function.Absent
-		if len(node.Stated()) > 0 && !absent {
+		if len(node.Stated()) > 0 {
 			host.Add(setup(l, node))
 		}
 		if l.Paused != nil {
@@ -183,7 +182,7 @@ func (c *Compiler) vnode(l vnet.Lease, node vnet.VirtualNode, on vnet.HostID) VN
 		Lease: l.ID(), Node: node.Name, Owner: l.Owner, CPU: cmp.Or(node.CPU, c.Nodes.CPU),
 		Memory: wholePages(cmp.Or(node.Memory, c.Nodes.MemoryOn(host))),
 	}
-	n.Auto = node.Function != nil && node.Function.Auto != nil && !node.Function.Absent
+	n.Auto = node.Function != nil && node.Function.Auto != nil
 	if c.Nodes.Processes != vnet.NodeProcesses {
 		n.Processes = c.Nodes.Processes
 	}

@@ -160,7 +160,8 @@ func (l VxLink) Key() string {
 func (l VxLink) LeaseID() vnet.LeaseID { return l.Lease }
 
 // Meet keeps the smaller rates. Queues share what one link has, and take nothing of
-// others: they stay.
+// others: they stay. A port is in ChainHome if either has it there, since the node is only
+// in one of them.
 func (l VxLink) Meet(other Item) Item {
 	o := other.(VxLink)
 	for i := range l.Ends {
@@ -171,6 +172,9 @@ func (l VxLink) Meet(other Item) Item {
 			tunnel.Class.Guaranteed = min(tunnel.Class.Guaranteed, theirs.Tunnel.Class.Guaranteed)
 			tunnel.Class.Ceil = min(tunnel.Class.Ceil, theirs.Tunnel.Class.Ceil)
 			end.Tunnel = &tunnel
+		}
+		if end.Port != nil && theirs.Port != nil && theirs.Port.atHome() {
+			end.Port = theirs.Port
 		}
 	}
 	return l

@@ -187,6 +187,9 @@ func (s *Server) sessionNode(r *http.Request, c *call) (l vnet.Lease, n vnet.Vir
 	if i < 0 {
 		return l, n, notFound("no node %q in %s", name, l.ID())
 	}
+	if f := all[i].Function; f != nil && f.Absent {
+		return l, n, &api.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("function %s of %s is absent in this stage: it has no node now", name, l.ID())}
+	}
 	return l, all[i], nil
 }
 

@@ -97,7 +97,8 @@ stages:
 }
 
 // A stage brings a function: its program starts. Later ones lead a chain through it and past
-// it again, and one takes it away with its program. Not one packet is lost.
+// it again, and one takes it away with its node, so that it begins afresh when it is brought
+// back. Not one packet is lost.
 func TestStagesBringAndTakeAwayFunctions(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, chainSubstrate)
@@ -128,6 +129,7 @@ stages:
   - {name: past, begins: command, chains: {web: {via: [fw]}}}
   - {name: away, begins: command, remove: [ids, rest]}
   - {name: back, begins: command, functions: {ids: {absent: false}}}
+  - {name: again, begins: command, chains: {web: {via: [fw, ids]}}}
 `)
 	s.sendsNumbers("live")
 	for _, c := range []struct {
@@ -135,7 +137,7 @@ stages:
 		passes  string // the chain that packets go through
 		running bool   // the function's program
 	}{
-		{"", "web", false}, {"more", "web", true}, {"through", "web-through", true}, {"past", "web", true}, {"away", "web", false}, {"back", "web", true},
+		{"", "web", false}, {"more", "web", true}, {"through", "web-through", true}, {"past", "web", true}, {"away", "web", false}, {"back", "web", true}, {"again", "web-through", true},
 	} {
 		if c.stage != "" {
 			s.must("stage", "live", c.stage)
@@ -151,6 +153,11 @@ stages:
 			}
 			return nil
 		})
+		if c.stage == "away" {
+			if said := s.sublet("exec", "live/ids", "--", "true"); said.code != 5 || !strings.Contains(said.err, "is absent in this stage") {
+				t.Errorf("a command in an absent function: exit code %d, %s", said.code, said.err)
+			}
+		}
 		s.asPlanned("h1", "h2")
 	}
 	s.allArrived("live", 100)

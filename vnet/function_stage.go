@@ -2,8 +2,16 @@ package vnet
 
 import "slices"
 
-// A function that is absent in a stage is on its host with its links, so that paths keep
-// their numbers, but runs nothing, and nothing is booked for it.
+// A function that is absent in a stage keeps its place and its links, so that paths keep
+// their numbers. It has no node, and nothing is booked for it.
+
+// ComesAndGoes says whether stages bring a function or take it away.
+func (r Request) ComesAndGoes(function string) bool {
+	return slices.ContainsFunc(r.Stages, func(s Stage) bool {
+		_, stated := s.Functions[function]
+		return stated
+	})
+}
 
 // withPresence has the functions that a stage brings or takes away be there, or absent.
 func (t Topology) withPresence(there map[string]bool) Topology {
