@@ -135,7 +135,12 @@ func (w *wire) says(want string) {
 		select {
 		case <-w.news:
 		case <-time.After(time.Second):
-			if w.problems() == want {
+			if w.problems() != want {
+				continue
+			}
+			select { // it may be told just now
+			case <-w.news:
+			case <-time.After(time.Second):
 				w.Fatalf("nobody was told of %q", want)
 			}
 		}
