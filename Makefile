@@ -81,9 +81,10 @@ unit: bin/sublet
 # Bounded in CI: SUBLET_SOAK is how long random mishaps go on.
 soak: bin/sublet race
 	mkdir -p $(RESULTS)
-	SUBLET_STOCK=$(STOCK) $(call TESTS,soak,$(SOAKING)) -count=1 -timeout 0 -p 1 -run '$(LONG)'
-	@echo "the slowest tests:" && $(call SLOWEST,soak)
-	@$(call AGAIN,soak)
+	$(call TESTS,soak-others,$(filter-out $(MEASURING),$(SOAKING))) -count=1 -timeout 0 -p 3 -run '$(LONG)'
+	SUBLET_STOCK=$(STOCK) $(call TESTS,soak-measuring,$(filter $(MEASURING),$(SOAKING))) -count=1 -timeout 0 -p 1 -run '$(LONG)'
+	@echo "the slowest tests:" && $(call SLOWEST,soak-)
+	@$(call AGAIN,soak-)
 
 # The race detector, over all that starts goroutines (internal/archtest finds it). The
 # longest begin first: tests of servers wait for most of their time.

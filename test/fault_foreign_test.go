@@ -13,6 +13,7 @@ import (
 
 // Things of others that look like ours survive a release and the lab's end.
 func TestForeignThingsSurvive(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	name := labName(s.run)
 	home := s.hostNamespace("h1")

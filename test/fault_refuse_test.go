@@ -60,6 +60,7 @@ func TestSecondOnesAreRefused(t *testing.T) {
 // Ctrl-C during up: the command ends at once, and what it began is either
 // given back or a lease like any other.
 func TestInterruptedUp(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, "demo")
 	s.settled()
 	hosts := s.hostNames()

@@ -55,6 +55,7 @@ func (s *openVSwitch) queued(entries int) error {
 //
 //	h1: a - s1 (Open vSwitch) - s2 (Open vSwitch) - h2: b
 func TestLeaseTakesQueuesOfOpenVSwitch(t *testing.T) {
+	t.Parallel()
 	l, s1, s2 := lineOfSwitches(t, queuesOfLine)
 	s1.setQueues("to-h1", 1, 2)
 	s1.setQueues("to-s2", 1, 7)

@@ -63,6 +63,7 @@ func (s *openVSwitch) cookies() (list []string) {
 //
 //	h1: a - s1 (Open vSwitch) - s2 (Open vSwitch, by TLS) - h2: b
 func TestSwitchesOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	needOpenVSwitch(t)
 	c1, free := listenForSwitch(t), listenForSwitch(t)
 	listen, dir := free.Addr().String(), t.TempDir()

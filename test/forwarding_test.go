@@ -303,6 +303,7 @@ chains: [{name: web, from: a, to: b, match: {proto: udp, dst_port: 9000}, via: [
 // A chain between hosts has entries and meters of its own in switches of the substrate, by
 // the port of its transport, and all its packets take them.
 func TestChainOverOpenVSwitch(t *testing.T) {
+	t.Parallel()
 	const packets = 200
 	l, s1, s2 := lineOfSwitches(t, fewMeters)
 	for transport, port := range map[string]int{"udp": 61440, "gpe": 4790} {

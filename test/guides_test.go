@@ -56,6 +56,7 @@ func TestSoakGuides(t *testing.T) {
 
 // The guide to several servers is followed on one machine.
 func TestSoakServersGuide(t *testing.T) {
+	t.Parallel()
 	if !secluded(t) {
 		return
 	}

@@ -113,9 +113,13 @@ func goesOn(t *testing.T, after string, stream *stream) {
 
 // TestRoutersWithDaemonsMove: what a router carries goes on while it moves, though its
 // neighbours forget it meanwhile and learn it anew.
-func TestRoutersWithDaemonsMove(t *testing.T) { routersWithDaemonsMove(t, "ospf") }
+func TestRoutersWithDaemonsMove(t *testing.T) {
+	t.Parallel()
+	routersWithDaemonsMove(t, "ospf")
+}
 
 func TestSoakRoutersWithDaemonsMove(t *testing.T) {
+	t.Parallel()
 	routersWithDaemonsMove(t, "ospf", "ospf6", "isis", "bgp")
 }
 
@@ -177,9 +181,15 @@ links:
 // entries and what they have counted, and its controller controls it there.
 //
 //	a@h1 - s1@h4 or h5 - b@h2, ctl@h3
-func TestOpenFlowSwitchesMove(t *testing.T) { openFlowSwitchesMove(t, vnet.DatapathKernel) }
+func TestOpenFlowSwitchesMove(t *testing.T) {
+	t.Parallel()
+	openFlowSwitchesMove(t, vnet.DatapathKernel)
+}
 
-func TestSoakOpenFlowSwitchesMove(t *testing.T) { openFlowSwitchesMove(t, vnet.DatapathProcess) }
+func TestSoakOpenFlowSwitchesMove(t *testing.T) {
+	t.Parallel()
+	openFlowSwitchesMove(t, vnet.DatapathProcess)
+}
 
 func openFlowSwitchesMove(t *testing.T, datapath string) {
 	s := newSupervisor(t, meshOf(5))
@@ -218,6 +228,7 @@ func openFlowSwitchesMove(t *testing.T, datapath string) {
 //	       |
 //	     ctl@h3            s1 and s2: two of h4, h5, h6
 func TestOpenFlowSwitchesInBandMove(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, meshOf(6))
 	text := strings.NewReplacer("network: band", "network: band\ntenant: root\ncolocate: forbidden", "datapath_id: 1, host: h1,", "datapath_id: 1,",
 		"datapath_id: 2, host: h2}", "datapath_id: 2}", "name: ctl\n    host: h1\n", "name: ctl\n    host: h3\n").Replace(inBand(t))
@@ -263,6 +274,7 @@ func (l *lab) passedEntries(name string) (packets uint64) {
 //
 // Links of the substrate lead from h1 and from h2 to h3 and h4.
 func TestRoutersMakeRoom(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, `hosts:
   - {name: h1, cpu: 4, memory: 4GiB}
   - {name: h2, cpu: 4, memory: 4GiB}
@@ -320,6 +332,7 @@ links:
 // TestMovesGoOnAfterKills: the server and an agent are killed while a router moves; it
 // arrives all the same, and nothing of it is left behind.
 func TestMovesGoOnAfterKills(t *testing.T) {
+	t.Parallel()
 	s := newSupervisor(t, meshOf(4))
 	request := parseRequest(t, `network: live
 tenant: root

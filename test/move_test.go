@@ -69,6 +69,7 @@ func (l *lab) pings(network string, seconds int, do func()) time.Duration {
 // let in; the other's link goes by the other way, interrupted for no longer
 // than was said, and both get what they were promised.
 func TestRoomIsMadeByMoving(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, triangle)
 	l.up(between("first", "300Mbit", "movable: true\n"))
 	if got := l.pathOf("first"); got != "direct" {

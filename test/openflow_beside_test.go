@@ -222,6 +222,7 @@ func (x *beside) heldTo(kbps float64) {
 // What shares the switch is killed, and the switch, while both carry traffic: no frame is
 // lost without the program between, and no entry.
 func TestSlicesBesideTheServer(t *testing.T) {
+	t.Parallel()
 	x := newBeside(t)
 	x.up(fmt.Sprintf(overSwitches, "first"))
 	if err := x.s1.has(2); err != nil {

@@ -132,6 +132,7 @@ func TestControllersThatDoNotRead(t *testing.T) {
 // A hundred thousand entries are listed, in order, and the agent of their host does not
 // hold them meanwhile.
 func TestManyEntriesAreListed(t *testing.T) {
+	t.Parallel()
 	const entries, held = 100_000, 64 << 10 // KiB
 	s := newSupervisor(t, "demo")
 	x := s.tenants(alice)[0]

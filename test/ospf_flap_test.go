@@ -37,6 +37,7 @@ func (l *lab) pinged(network, from, to string) error {
 // TestFlapsInRoutersHeal: whatever a tenant does to a router's interfaces,
 // addresses and routes, what OSPF believes comes back to the kernel, too.
 func TestFlapsInRoutersHeal(t *testing.T) {
+	t.Parallel()
 	if !haveFRR() {
 		t.Skip("OSPF takes FRR")
 	}

@@ -217,6 +217,7 @@ func (h *history) tell() {
 
 // The model tells a history in which a lease is lost from one in which none is.
 func TestHistoryOfALostLease(t *testing.T) {
+	t.Parallel()
 	at := func(verb int, call int64, answer string) porcupine.Operation {
 		return porcupine.Operation{Input: asked{verb, "n"}, Output: answer, Call: call, Return: call + 1}
 	}

@@ -81,6 +81,7 @@ func (e *secureEtcd) flags(host string) []string {
 
 // TestEtcdOfItsOwn is the process of such an etcd until it is killed.
 func TestEtcdOfItsOwn(t *testing.T) {
+	t.Parallel()
 	dir, port, told := strings.Cut(os.Getenv(etcdOf), " ")
 	if !told {
 		t.Skip("runs for TestServersOnEtcdWithTLS only")
@@ -118,6 +119,7 @@ func etcdConfig(dir, scheme, port string) *embed.Config {
 // was leased before. Who shows it no certificate, or the wrong one, or does not know its
 // authority, ends with one line that says so.
 func TestServersOnEtcdWithTLS(t *testing.T) {
+	t.Parallel()
 	if !secluded(t) {
 		return
 	}

@@ -19,7 +19,8 @@ func TestEveryTestIsRun(t *testing.T) {
 	for _, line := range []string{
 		`$(call TESTS,test-others,$(OTHERS)) -count=1 -timeout 20m -p 3 -skip '$(LONG)'`,
 		`$(call TESTS,test-measuring,$(MEASURING)) -count=1 -timeout 40m -p 1 -skip '$(LONG)'`,
-		`$(call TESTS,soak,$(SOAKING)) -count=1 -timeout 0 -p 1 -run '$(LONG)'`,
+		`$(call TESTS,soak-others,$(filter-out $(MEASURING),$(SOAKING))) -count=1 -timeout 0 -p 3 -run '$(LONG)'`,
+		`$(call TESTS,soak-measuring,$(filter $(MEASURING),$(SOAKING))) -count=1 -timeout 0 -p 1 -run '$(LONG)'`,
 		`OTHERS    = $(LONGEST) $(filter-out $(MEASURING) $(LONGEST),$(shell $(GO) list -f '.{{slice .ImportPath 6}}' ./...))`,
 		`SOAKING   = $(shell grep -rl --include='*_test.go' 'func TestSoak' . | xargs -n1 dirname | sort -u)`,
 	} {
