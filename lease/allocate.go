@@ -20,6 +20,10 @@ type allocation struct {
 // claims are those of one lease in both states of affairs.
 type claims struct{ now, before *embed.Claim }
 
+func (c claims) changed() bool { return c.now.Changed() || c.before.Changed() }
+
+func (c claims) rates() map[string][2]vnet.Rate { return lesserRates(c.now.Rates(), c.before.Rates()) }
+
 func newAllocation(e *embed.Embedder) allocation {
 	return allocation{e, e.Allocation(), e.Allocation(), make(map[*entry]claims)}
 }
@@ -34,16 +38,16 @@ func (b *Book) allocate() ([]*entry, error) {
 	if b.allocation.engine != e {
 		b.allocation = newAllocation(e)
 	}
-	deployed := slices.DeleteFunc(slices.Clone(b.active), func(e *entry) bool { return !e.onHosts() })
+	deployed := b.deployed()
 	if err := b.allocation.follow(deployed); err != nil {
 		return nil, fmt.Errorf("allocate rates: %w", err)
 	}
 	for _, e := range deployed {
 		c := b.allocation.claims[e]
-		if !c.now.Changed() && !c.before.Changed() {
+		if !c.changed() {
 			continue
 		}
-		if r := lesserRates(c.now.Rates(), c.before.Rates()); !maps.Equal(r, e.Rates) {
+		if r := c.rates(); !maps.Equal(r, e.Rates) {
 			e.Rates, e.parts = r, nil
 			b.touch(e)
 		}
@@ -51,14 +55,17 @@ func (b *Book) allocate() ([]*entry, error) {
 	return deployed, nil
 }
 
+// deployed lists the leases that hosts are to have.
+func (b *Book) deployed() []*entry {
+	return slices.DeleteFunc(slices.Clone(b.active), func(e *entry) bool { return !e.onHosts() })
+}
+
 // follow enters leases that came to their hosts or changed, and takes out those
 // that are not to be there any more.
 func (a *allocation) follow(deployed []*entry) error {
-	for e, c := range a.claims {
+	for e := range a.claims {
 		if !e.onHosts() || e.parts == nil {
-			a.now.Leave(c.now)
-			a.before.Leave(c.before)
-			delete(a.claims, e)
+			a.leave(e)
 		}
 	}
 	for _, e := range deployed {
@@ -67,6 +74,23 @@ func (a *allocation) follow(deployed []*entry) error {
 				return err
 			}
 		}
+	}
+	return a.converge()
+}
+
+// leave takes out a lease that was entered.
+func (a *allocation) leave(e *entry) {
+	if c, in := a.claims[e]; in {
+		a.now.Leave(c.now)
+		a.before.Leave(c.before)
+		delete(a.claims, e)
+	}
+}
+
+// converge brings what leases get up to date.
+func (a *allocation) converge() error {
+	if a.engine == nil {
+		return nil
 	}
 	if err := a.now.Settle(); err != nil {
 		return err

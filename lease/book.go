@@ -63,9 +63,12 @@ type Book struct {
 
 	allocation allocation
 
-	stale     bool                 // rates and targets do not follow from the leases any more
-	dirty     map[vnet.HostID]bool // hosts whose leases changed
-	everyHost bool                 // every host may have
+	stale      bool                 // rates and targets do not follow from the leases any more
+	dirty      map[vnet.HostID]bool // hosts whose leases changed
+	everyHost  bool                 // every host may have
+	unmade     map[vnet.HostID]bool // hosts whose targets are still those of the store, see RemakeLater
+	unfinished bool                 // the store has a part of a write only
+	differ     []vnet.HostID        // hosts of which Remake found that they are to have something else
 }
 
 // entry is a lease with what the book needs to know about it.

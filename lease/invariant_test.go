@@ -352,6 +352,9 @@ func (w *world) targetsAreCompiled(t *rapid.T) {
 	want, err := plan.Compile(w.book.Substrate(), leases)
 	w.check(t, err)
 	for host, p := range want {
+		if w.book.unmade[host] || slices.Contains(w.book.differ, host) {
+			continue // see RemakeLater
+		}
 		if got := w.book.rollout.Target(host); !reflect.DeepEqual(itemsByKey(got), itemsByKey(p)) {
 			t.Fatalf("%s shall have\n%s, want\n%s", host, got, p)
 		}

@@ -18,13 +18,13 @@ import (
 // TestRandomLives lets random tenants and hosts do what they may, and looks
 // after every step whether the book keeps its promises.
 func TestRandomLives(t *testing.T) {
-	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "substrate", "link", "host", "revise", "revise", "impair", "stage", "stage", "resubstrate", "drain", "pause", "pause"))
+	liveAtRandom(t, drawSubstrate, drawRequest, append(everyday, "restart", "remake", "substrate", "link", "host", "revise", "revise", "impair", "stage", "stage", "resubstrate", "drain", "pause", "pause"))
 }
 
 // TestRandomMoves is the same where leases make way for each other: movable
 // ones between hosts that two paths join.
 func TestRandomMoves(t *testing.T) {
-	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "link", "host", "revise", "revise", "pause"))
+	liveAtRandom(t, diamond, drawMovable, append(everyday, "restart", "remake", "link", "host", "revise", "revise", "pause"))
 }
 
 // everyday is what happens most.
@@ -109,6 +109,8 @@ func (w *world) step(t *rapid.T) {
 		}
 	case "restart":
 		w.restart(t)
+	case "remake":
+		w.remake(t, rapid.IntRange(1, 3).Draw(t, "at once"))
 	case "link":
 		if links := w.book.Substrate().Links; len(links) > 0 {
 			l := rapid.SampledFrom(links).Draw(t, "link")
@@ -349,6 +351,9 @@ func (w *world) restart(t *rapid.T) {
 	w.check(t, err)
 	sameAhead(t, w.book, plain)
 	w.watch(t)
+	if rapid.Bool().Draw(t, "remake later") {
+		w.book.RemakeLater(w.now)
+	}
 	w.check(t, w.book.Tick(w.now))
 	if !waiting && w.book.rollout.Lineage().Revision != before {
 		t.Fatalf("a restart published plans")
@@ -358,6 +363,19 @@ func (w *world) restart(t *rapid.T) {
 			t.Fatalf("a restart changed %s", l.ID())
 		}
 	}
+}
+
+// remake has the book make some more of what it took over, as a server does.
+func (w *world) remake(t *rapid.T, most int) (more bool) {
+	if w.book.Unmade() == 0 {
+		return false
+	}
+	more, err := w.book.Remake(most)
+	w.check(t, err)
+	if !more {
+		w.check(t, w.book.Tick(w.now))
+	}
+	return more
 }
 
 // aheadOf is what a server that waited has made of some leases of a state, and of others
@@ -377,6 +395,15 @@ func aheadOf(t *rapid.T, state State) *Ahead {
 			a.Take(l)
 		} else {
 			a.Drop(l.ID())
+		}
+		if rapid.Bool().Draw(t, "converge") {
+			a.Converge()
+		}
+	}
+	for host, p := range state.Plans {
+		a.TakePlan(plan.Host{Host: host})
+		if a.DropPlan(host); len(host)%2 == 0 {
+			a.TakePlan(p)
 		}
 	}
 	return a
@@ -404,6 +431,9 @@ func sameAhead(t *rapid.T, b, plain *Book) {
 
 // finish releases everything: nothing may remain, in the book or on hosts.
 func (w *world) finish(t *rapid.T) {
+	for w.remake(t, 1) {
+	}
+	w.inspect(t)
 	for _, l := range w.book.Leases() {
 		w.check(t, w.book.Release(w.now, l.ID()))
 	}

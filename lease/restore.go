@@ -15,8 +15,8 @@ import (
 func Restore(now time.Time, state State) (*Book, error) {
 	b := New(state.Substrate)
 	b.changed.substrate = false
-	b.serial = state.Counters.Serial
-	b.rollout.Restore(now, state.Counters.lineage(), state.Plans)
+	b.serial, b.unfinished = state.Counters.Serial, state.Counters.Unfinished
+	b.rollout.Restore(now, state.Counters.lineage(), state.Plans, state.Ahead.prepared())
 	b.rollout.SetDown(downHosts(b.sub))
 	for _, n := range state.Notify {
 		b.beside.notify.of[n.Tenant] = n
@@ -25,7 +25,10 @@ func Restore(now time.Time, state State) (*Book, error) {
 		b.beside.waiting.of[w.ID()] = w
 	}
 	ahead := state.Ahead.give(b)
-	leases := slices.SortedFunc(slices.Values(state.Leases), bySerial)
+	leases := state.Leases
+	if !slices.IsSortedFunc(leases, bySerial) {
+		leases = slices.SortedFunc(slices.Values(leases), bySerial)
+	}
 	for _, l := range leases {
 		if err := b.restore(now, l, ahead[l.ID()]); err != nil {
 			return nil, fmt.Errorf("restore lease %s: %w", l.ID(), err)
@@ -36,12 +39,11 @@ func Restore(now time.Time, state State) (*Book, error) {
 
 // restore enters a lease; known is what was made of it ahead, nil: nothing.
 func (b *Book) restore(now time.Time, l vnet.Lease, known *entry) error {
-	e := &entry{Lease: l, why: l.Message, copied: now}
-	if known != nil {
-		e.hosts, e.bookings, e.uses, e.links = known.hosts, known.bookings, known.uses, known.links
-	} else {
-		e.hosts = hostsOf(b.index(b.sub), l)
+	e := known
+	if e == nil {
+		e = &entry{hosts: hostsOf(b.index(b.sub), l)}
 	}
+	e.Lease, e.why, e.copied = l, l.Message, now
 	b.entries[l.ID()] = e
 	b.serial = max(b.serial, l.Serial)
 	b.vnis.take(l.VNIs)

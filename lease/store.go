@@ -35,6 +35,9 @@ type Counters struct {
 	Revision uint64      `json:"revision"`        // of plan.Host
 	Store    string      `json:"store,omitempty"` // identity of the store, random; see Book.Begin
 	Terms    []plan.Term `json:"terms,omitempty"` // in which plans were published, oldest first
+
+	// Unfinished says that more transactions of the same changes were to follow.
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 func (c Counters) lineage() rollout.Lineage {

@@ -147,9 +147,11 @@ func (b *Book) SetNodeDefaults(now time.Time, d vnet.NodeDefaults) error {
 		b.nodes = d
 		b.compiler().Nodes = d
 		for _, e := range b.live {
-			e.parts = nil
+			if !e.asStored() {
+				e.parts = nil
+			}
 		}
-		b.stale, b.everyHost = true, true
+		b.stale = true
 	}
 	return b.Tick(now)
 }

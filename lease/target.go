@@ -23,31 +23,39 @@ func (b *Book) recompute(now time.Time) error {
 			if err := b.compile(e); err != nil {
 				return err
 			}
+			b.markDirty(e)
 		}
 	}
-	b.setTargets(now, deployed)
+	hosts := plan.Hosts(b.sub)
 	if b.everyHost {
-		b.rollout.Retain(now, plan.Hosts(b.sub))
+		for _, name := range hosts {
+			b.dirty[name] = true
+		}
+	}
+	if err := b.setTargets(now, deployed); err != nil {
+		return err
+	}
+	if b.everyHost {
+		b.rollout.Retain(now, hosts)
+		b.unmade, b.differ = nil, nil
 	}
 	b.stale, b.everyHost, b.dirty = false, false, make(map[vnet.HostID]bool)
 	return nil
 }
 
 // setTargets sets the targets of hosts of leases that changed.
-func (b *Book) setTargets(now time.Time, deployed []*entry) {
-	on := make(map[vnet.HostID][]*entry)
-	for _, e := range deployed {
-		for name := range e.parts {
-			if b.everyHost || b.dirty[name] {
-				on[name] = append(on[name], e)
-			}
-		}
+func (b *Book) setTargets(now time.Time, deployed []*entry) error {
+	on, err := b.madeOn(deployed, b.dirty)
+	if err != nil {
+		return err
 	}
 	for _, name := range plan.Hosts(b.sub) {
-		if b.everyHost || b.dirty[name] {
+		if b.dirty[name] {
 			b.rollout.SetTarget(now, target(name, on[name]))
+			delete(b.unmade, name)
 		}
 	}
+	return nil
 }
 
 // compile notes what each host shall have of a lease.
@@ -61,7 +69,6 @@ func (b *Book) compile(e *entry) error {
 	}
 	e.parts = make(map[vnet.HostID][]plan.Item, len(e.hosts))
 	if e.copying() && !e.Move.Live {
-		b.markDirty(e)
 		return b.compileCopies(e)
 	}
 	for _, l := range versions {
@@ -86,7 +93,6 @@ func (b *Book) compile(e *entry) error {
 		return err
 	}
 	e.handOver()
-	b.markDirty(e)
 	return nil
 }
 

@@ -96,7 +96,7 @@ func id(item Item) itemID { return itemID{item.Kind(), item.Key()} }
 
 func index(h Host) map[itemID]Item {
 	items := make(map[itemID]Item)
-	for _, item := range h.Items() {
+	for item := range h.All() {
 		items[id(item)] = item
 	}
 	return items

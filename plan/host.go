@@ -14,6 +14,7 @@ package plan
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +80,9 @@ func (h Host) Items() []Item {
 	}
 	return items
 }
+
+// All are the host's items in the order of Add: those who need no other one save the keys.
+func (h Host) All() iter.Seq[Item] { return slices.Values(h.items) }
 
 // Of lists a host's items of one type, in the order of Add.
 func Of[T Item](h Host) (list []T) {

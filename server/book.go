@@ -174,6 +174,7 @@ func (s *Server) restore(ctx context.Context) error {
 		return err
 	}
 	book.Begin(rand.Text(), s.term)
+	book.RemakeLater(now)
 	for _, a := range s.agents {
 		if err := book.Report(a.seen, a.report); err != nil {
 			return err

@@ -228,6 +228,7 @@ func (s *Server) keep(ctx context.Context, ended <-chan error, shut func()) erro
 	collecting.Go(func() { s.keepTrying(ctx) })
 	collecting.Go(func() { s.handOver(ctx) })
 	collecting.Go(func() { s.keepCopying(ctx) })
+	collecting.Go(func() { s.keepRemaking(ctx) })
 	err := s.wait(ctx, ended)
 	stop()
 	shut()

@@ -51,6 +51,25 @@ func (h *hostState) publish(p plan.Host, shrinks bool) {
 	}
 }
 
+// Prepared is a plan with what a Rollout makes of it when it goes on from it.
+type Prepared struct{ of *hostState }
+
+// Prepare makes that; the plan must not be changed from then on.
+func Prepare(p plan.Host) Prepared {
+	h := newHostState(time.Time{}, p.Host)
+	h.restore(p)
+	return Prepared{h}
+}
+
+// restore begins with a plan that was published before; it is the target until one is set.
+func (h *hostState) restore(p plan.Host) {
+	h.plan, h.target, h.shrunk = p, p, p.Revision
+	h.adopt, h.half = p.Adopt, p.Half
+	for id := range leasesOf(p) {
+		h.parts[id] = part{since: p.Revision}
+	}
+}
+
 // updateLacks compares the plan with the target.
 func (h *hostState) updateLacks() {
 	h.lacks = differing(h.plan, h.target)
@@ -72,11 +91,11 @@ func differing(a, b plan.Host) map[vnet.LeaseID]bool {
 		key  string
 	}
 	items := make(map[key]plan.Item)
-	for _, item := range a.Items() {
+	for item := range a.All() {
 		items[key{item.Kind(), item.Key()}] = item
 	}
 	differ := make(map[vnet.LeaseID]bool)
-	for _, item := range b.Items() {
+	for item := range b.All() {
 		k := key{item.Kind(), item.Key()}
 		if was, ok := items[k]; !ok || !plan.Equal(was, item) {
 			differ[item.LeaseID()] = true
@@ -93,7 +112,7 @@ func same(a, b plan.Host) bool { return len(differing(a, b)) == 0 }
 
 func leasesOf(p plan.Host) map[vnet.LeaseID]bool {
 	has := make(map[vnet.LeaseID]bool)
-	for _, item := range p.Items() {
+	for item := range p.All() {
 		has[item.LeaseID()] = true
 	}
 	return has

@@ -48,9 +48,9 @@ func (r *Rollout) SetLiveness(d time.Duration) { r.liveness = d }
 // SetDown replaces the set of hosts that are known to be dead.
 func (r *Rollout) SetDown(down map[vnet.HostID]bool) { r.down = down }
 
-// Restore goes on from plans that were published before. What hosts did with
-// them is unknown until they report.
-func (r *Rollout) Restore(now time.Time, l Lineage, plans map[vnet.HostID]plan.Host) {
+// Restore goes on from plans that were published before, some of which may be prepared.
+// What hosts did with them is unknown until they report.
+func (r *Rollout) Restore(now time.Time, l Lineage, plans map[vnet.HostID]plan.Host, prepared map[vnet.HostID]Prepared) {
 	r.revision = max(r.revision, l.Revision)
 	r.store, r.terms = l.Store, l.Terms
 	if len(r.terms) == 0 && r.revision > 0 { // a former version wrote it
@@ -58,10 +58,11 @@ func (r *Rollout) Restore(now time.Time, l Lineage, plans map[vnet.HostID]plan.H
 	}
 	for name, p := range plans {
 		r.revision = max(r.revision, p.Revision)
-		h := newHostState(now, name)
-		h.publish(p, true)
-		h.adopt, h.half = p.Adopt, p.Half
-		r.hosts[name] = h
+		h := prepared[name].of
+		if h == nil {
+			h = Prepare(p).of
+		}
+		h.seen, r.hosts[name] = now, h
 		r.markPending(name)
 	}
 }
@@ -108,6 +109,12 @@ func (r *Rollout) SetTarget(now time.Time, want plan.Host) {
 		r.setInstant(now, h)
 	}
 	h.updateLacks()
+}
+
+// Differs says whether a target is another one than a host has.
+func (r *Rollout) Differs(want plan.Host) bool {
+	h := r.hosts[want.Host]
+	return h == nil || !same(want, h.target)
 }
 
 // Retain empties the hosts that are not among names and then forgets them.

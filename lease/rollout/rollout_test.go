@@ -51,7 +51,7 @@ func (r *rollouts) say(words []string) string {
 	case "restart":
 		plans, lineage := r.Plans(), r.Lineage()
 		r.Rollout = New(DefaultLiveness)
-		r.Restore(r.now, lineage, plans)
+		r.Restore(r.now, lineage, plans, nil)
 	case "lease":
 		id := vnet.LeaseID{Tenant: "t", Network: vnet.VNetID(words[1])}
 		all := slices.Sorted(maps.Keys(r.hosts))

@@ -25,7 +25,7 @@ type mirror struct {
 	mu       sync.Mutex
 	values   map[string]*value // by key below the prefix; nil: nothing was read yet, or it was given away
 	revision int64             // as of which values are
-	ahead    *lease.Ahead      // of leases whose values say so; nil: no substrate was decoded
+	ahead    *lease.Ahead      // of what values say; nil: no substrate was decoded
 	grown    chan struct{}     // closed and replaced when revision has grown
 }
 
@@ -33,7 +33,7 @@ type mirror struct {
 type value struct {
 	raw   []byte
 	read  any
-	ahead bool // a lease that was taken into what a book is made of
+	ahead bool // a lease or plan that was taken into what a book is made of
 }
 
 const (
@@ -42,6 +42,8 @@ const (
 	decodeEvery = 500 * time.Millisecond
 	// catchUp is how long a copy that lags behind is waited for.
 	catchUp = 300 * time.Millisecond
+	// convergeEvery is after how many leases is worked out what all of them get.
+	convergeEvery = 500
 	// mirrorAgain is how long a copy that was lost is not begun anew.
 	mirrorAgain = time.Second
 )
@@ -128,7 +130,7 @@ func (m *mirror) outdate(key string) {
 	case key == substrateKey:
 		m.forget()
 	case v != nil && v.ahead:
-		m.ahead.Drop(v.read.(*vnet.Lease).ID())
+		drop(m.ahead, v.read)
 	}
 }
 
@@ -176,24 +178,48 @@ func (m *mirror) decode(ctx context.Context) {
 	}
 }
 
-// workOut takes leases that are decoded into what a book is made of. Changes wait for
-// one lease at most.
+// workOut takes what is decoded into what a book is made of. Changes wait for convergeEvery
+// leases at most.
 func (m *mirror) workOut(ctx context.Context) {
-	for key, v := range m.decodedLeases() {
+	values := m.toWorkOut()
+	for key, v := range values {
 		if ctx.Err() != nil {
 			return
 		}
 		m.mu.Lock()
 		if m.ahead != nil && m.values[key] == v {
-			m.ahead.Take(*v.read.(*vnet.Lease))
+			take(m.ahead, v.read)
 			v.ahead = true
+		}
+		if delete(values, key); m.ahead != nil && len(values)%convergeEvery == 0 {
+			m.ahead.Converge()
 		}
 		m.mu.Unlock()
 	}
 }
 
-// decodedLeases are those that were not worked out.
-func (m *mirror) decodedLeases() map[string]*value {
+// take takes a value into what a book is made of.
+func take(a *lease.Ahead, read any) {
+	switch of := read.(type) {
+	case *vnet.Lease:
+		a.Take(*of)
+	case *plan.Host:
+		a.TakePlan(*of)
+	}
+}
+
+// drop takes it away.
+func drop(a *lease.Ahead, read any) {
+	switch of := read.(type) {
+	case *vnet.Lease:
+		a.Drop(of.ID())
+	case *plan.Host:
+		a.DropPlan(of.Host)
+	}
+}
+
+// toWorkOut are leases and plans that were decoded since.
+func (m *mirror) toWorkOut() map[string]*value {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list := map[string]*value{}
@@ -205,8 +231,11 @@ func (m *mirror) decodedLeases() map[string]*value {
 		m.ahead = lease.NewAhead(*of.read.(*vnet.Substrate))
 	}
 	for key, v := range m.values {
-		if _, is := v.read.(*vnet.Lease); is && !v.ahead {
-			list[key] = v
+		switch v.read.(type) {
+		case *vnet.Lease, *plan.Host:
+			if !v.ahead {
+				list[key] = v
+			}
 		}
 	}
 	return list

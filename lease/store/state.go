@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,19 @@ func add(state *lease.State, read any) {
 }
 
 func sortLeases(state *lease.State) {
-	slices.SortFunc(state.Leases, func(a, b vnet.Lease) int { return int(int64(a.Serial - b.Serial)) })
+	if len(state.Leases) == 0 {
+		return
+	}
+	order := make([]*vnet.Lease, len(state.Leases)) // leases are large
+	for i := range state.Leases {
+		order[i] = &state.Leases[i]
+	}
+	slices.SortFunc(order, func(a, b *vnet.Lease) int { return cmp.Compare(a.Serial, b.Serial) })
+	sorted := make([]vnet.Lease, len(order))
+	for i, l := range order {
+		sorted[i] = *l
+	}
+	state.Leases = sorted
 }
 
 // HasSubstrate says whether a substrate is stored.
@@ -167,11 +180,14 @@ func (s *Store) Save(ctx context.Context, c lease.Changes) error {
 	}
 	ctx, end := s.whileLeading(ctx)
 	defer end()
-	for i, batch := range s.batches(operations) {
-		if i > 0 { // the counters' revision tells of each
-			batch = append([]clientv3.Op{operations[0]}, batch...)
+	batches := s.batches(operations)
+	for i, batch := range batches {
+		c.Counters.Unfinished = i < len(batches)-1
+		counters, err := s.put(countersKey, c.Counters) // whose revision tells of each
+		if err != nil {
+			return err
 		}
-		if err := s.commit(ctx, batch...); err != nil {
+		if err := s.commit(ctx, append([]clientv3.Op{counters}, batch...)...); err != nil {
 			switch err = notLeader(err); {
 			case errors.Is(err, ErrNoSpace):
 				err = fmt.Errorf("%w: %w", lease.ErrFull, err)
@@ -208,7 +224,7 @@ func notLeader(err error) error {
 	return err
 }
 
-// operations lists the writes of c.
+// operations lists the writes of c, the counters excepted.
 func (s *Store) operations(c lease.Changes) ([]clientv3.Op, error) {
 	var operations []clientv3.Op
 	var failed error
@@ -216,7 +232,6 @@ func (s *Store) operations(c lease.Changes) ([]clientv3.Op, error) {
 		operation, err := s.put(key, value)
 		operations, failed = append(operations, operation), errors.Join(failed, err)
 	}
-	put(countersKey, c.Counters)
 	if c.Substrate != nil {
 		put(substrateKey, c.Substrate)
 	}
@@ -250,10 +265,10 @@ func (s *Store) operations(c lease.Changes) ([]clientv3.Op, error) {
 	return operations, failed
 }
 
-// batches cuts operations, in order, to what one transaction may hold. An
+// batches cuts operations, in order, to what one transaction may hold beside the counters. An
 // external cluster has etcd's defaults: 128 operations, 1.5 MiB.
 func (s *Store) batches(operations []clientv3.Op) [][]clientv3.Op {
-	most, bytes := maxOps, maxRequest/4*3
+	most, bytes := maxOps-1, maxRequest/4*3
 	if s.embedded == nil {
 		most, bytes = 100, 1<<20
 	}

@@ -262,3 +262,29 @@ func expect(t *testing.T, s *Store, want lease.State) {
 			len(got.Leases), len(got.Plans), got.Counters, len(want.Leases), len(want.Plans), want.Counters)
 	}
 }
+
+// TestUnfinishedWriteIsTold: of a write that took several transactions and broke off, the
+// next server learns that it did.
+func TestUnfinishedWriteIsTold(t *testing.T) {
+	cluster := open(t, Config{Dir: dir(t), Prefix: "/other"})
+	s := open(t, Config{Endpoints: socket(cluster), Name: "one", TTL: time.Second})
+	twice := vnet.Waiting{Request: vnet.Request{Tenant: "t", Network: "n"}} // which etcd refuses
+	c := lease.Changes{Counters: lease.Counters{Serial: 250}, Waiting: []vnet.Waiting{twice, twice}}
+	for serial := range uint64(250) {
+		c.Leases = append(c.Leases, sample(serial+1, 1))
+	}
+	if s.Save(t.Context(), c) == nil {
+		t.Fatal("a key was written twice at once")
+	}
+	is := func(leases int, want bool) {
+		t.Helper()
+		state, err := s.Load(t.Context())
+		if err != nil || len(state.Leases) != leases || state.Counters.Unfinished != want {
+			t.Fatalf("%d leases, unfinished: %v, %v", len(state.Leases), state.Counters.Unfinished, err)
+		}
+	}
+	is(200, true)
+	c.Waiting = nil
+	save(t, s, c)
+	is(250, false)
+}

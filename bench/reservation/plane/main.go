@@ -92,7 +92,7 @@ func (c costs) demands() []demand {
 	reports := *hosts / reportEvery.Seconds()
 	return []demand{
 		{"reading entries of switches back", entries * readback.Seconds() / readBackEvery.Seconds(), *cores, "processors", "switches among the servers, by a fenced key each"},
-		{"taking over: the copy, the book and its plans", *leases * (c.taken + c.restore + c.first).Seconds(), (takeover - elected).Seconds(), "s", "plans that a follower has ready, compared when hosts report"},
+		{"taking over: the copy and the book", *leases * (c.taken + c.restore + c.first).Seconds(), (takeover - elected).Seconds(), "s", "a follower's book, kept up with its copy of the store"},
 		{"starting: reading the store", *leases * (c.load + c.restore).Seconds(), started.Seconds(), "s", "the store by regions"},
 		{"deciding, one after another", asks * (c.admit + c.open + *commit).Seconds(), 1, "s a second", "the book by regions of the substrate, one leader each"},
 		{"deciding in groups of one commit", asks * (c.admit + c.open).Seconds(), 1, "s a second", "the book by regions of the substrate, one leader each"},
