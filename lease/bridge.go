@@ -169,6 +169,9 @@ func (e *entry) samePrograms(is vnet.Request) error {
 		if there && (was.Transport != c.Transport || was.Compat != c.Compat) {
 			return fixed(fmt.Sprintf("chains[%d].transport", i), "transport and compat of chain "+c.Name+" are other ones")
 		}
+		if there && was.Metadata.Size() != c.Metadata.Size() {
+			return fixed(fmt.Sprintf("chains[%d].metadata", i), fmt.Sprintf("metadata of chain %s takes %d bytes, and took %d", c.Name, c.Metadata.Size(), was.Metadata.Size()))
+		}
 	}
 	for i, n := range is.Nodes {
 		if !n.IsFunction() || n.Function.Kind != vnet.FunctionProgram {

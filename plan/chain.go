@@ -22,6 +22,15 @@ type Chains struct {
 	Functions []ChainFunction `json:"functions,omitempty"`
 	Remotes   []ChainRemote   `json:"remotes,omitempty"`
 	Hops      []ChainHop      `json:"hops,omitempty"`
+	Metadata  []ChainMetadata `json:"metadata,omitempty"`
+}
+
+// ChainMetadata is what packets get where their path begins, and behind functions that know
+// no NSH.
+type ChainMetadata struct {
+	Path  uint32 `json:"path"`
+	Type  uint8  `json:"md_type"`
+	Bytes []byte `json:"bytes"`
 }
 
 // ChainEntry takes packets that a node sends by a device; the first rule that fits
@@ -424,6 +433,7 @@ func (c *Compiler) chainWay(p *chainPlans, way chainWay) error {
 // enter puts rules at all devices by which the first node's packets come. A chain that
 // is paused has all but these, so that it goes on at once and without loss.
 func (p *chainPlans) enter(at vnet.HostID, way chainWay, path uint32, index uint8) {
+	p.at(at).describe(way, path)
 	if way.Paused {
 		return
 	}
@@ -431,6 +441,14 @@ func (p *chainPlans) enter(at vnet.HostID, way chainWay, path uint32, index uint
 		for _, match := range p.net.takes(way) {
 			p.take(at, device, ChainRule{Match: chainMatch(match), Path: path, Index: index})
 		}
+	}
+}
+
+// describe states the metadata of a path.
+func (c *Chains) describe(way chainWay, path uint32) {
+	mdType, bytes := way.Metadata.Encode()
+	if mdType != 0 && !slices.ContainsFunc(c.Metadata, func(m ChainMetadata) bool { return m.Path == path }) {
+		c.Metadata = append(c.Metadata, ChainMetadata{Path: path, Type: mdType, Bytes: bytes})
 	}
 }
 
@@ -465,6 +483,7 @@ func (p *chainPlans) take(at vnet.HostID, device string, rule ChainRule) {
 // pass leads packets through a function of a host.
 func (p *chainPlans) pass(at vnet.HostID, way chainWay, path uint32, index uint8, f ChainFunction) {
 	host := p.at(at)
+	host.describe(way, path)
 	if !slices.ContainsFunc(host.Functions, func(o ChainFunction) bool { return o.Name == f.Name }) {
 		host.Functions = append(host.Functions, f)
 	}
@@ -725,7 +744,7 @@ func (n *network) chainPort(link vnet.VirtualLink, end int) *Port {
 	if n.top.ReachesNode(link, end) && (f == nil || !f.Absent) {
 		p := &Port{Namespace: Namespace(n.lease.ID(), node), Interface: n.device[linkEnd{link.Name, end}], MTU: n.mtu}
 		if f != nil && f.NSH == vnet.NSHAware {
-			p.MTU += vnet.NSHRoom
+			p.MTU += vnet.NSHRoom + max(0, vnet.LargestMetadata(n.lease.Request.Chains)-vnet.NSHWords)
 		}
 		return p
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 
 	"sublet/vnet"
 )
@@ -175,10 +174,15 @@ func headersOf(l vnet.SubstrateLink, chained bool) int {
 // chainRoom is what packets of chains have more around them than those of links.
 func chainRoom(chains []vnet.Chain) int {
 	const gpe = 8
-	if slices.ContainsFunc(chains, func(c vnet.Chain) bool { return c.Transport == vnet.TransportGPE }) {
-		return gpe
+	room := 0
+	for _, c := range chains {
+		more := c.Metadata.Size()
+		if c.Transport == vnet.TransportGPE {
+			more += gpe
+		}
+		room = max(room, more)
 	}
-	return 0
+	return room
 }
 
 // port is the tenant's side of one end of a link.

@@ -294,13 +294,13 @@ func outer(r vnet.Rate, headers int) vnet.Rate {
 	return (r + r/MeanFrame*vnet.Rate(headers)).WholeBytesUp()
 }
 
-// PaidPart is the part of a rate that tenants' frames of a mean size get: smaller ones
-// than MeanFrame pay the headers that are in front of them.
+// PaidPart is the part of a rate that tenants' frames of a mean size get: they pay what the
+// headers in front of them take more than OuterHeaders in front of frames of MeanFrame.
 func PaidPart(mean float64, headers int) float64 {
-	if mean >= MeanFrame || mean <= 0 {
+	if mean <= 0 {
 		return 1
 	}
-	return (1 + OuterHeaders/float64(MeanFrame)) * mean / (mean + float64(headers))
+	return min(1, (1+OuterHeaders/float64(MeanFrame))*mean/(mean+float64(headers)))
 }
 
 // WireRate is Outer with the longest relay list that a path of the substrate can

@@ -247,10 +247,10 @@ func (l *provedWay) silent(now time.Time) bool {
 	return l.ends[0].at.IsZero() || now.Sub(l.ends[0].at).Abs() >= fresh
 }
 
-// partOf is what frames as small as these get of a minimum.
-func partOf(first measure.End) float64 {
+// partOf is what frames as small as these get of a minimum, with so many bytes of headers.
+func partOf(first measure.End, headers int) float64 {
 	bytes := float64(first.Rate) / 8 * first.Span.Seconds()
-	return plan.PaidPart(bytes/float64(max(first.Packets, 1)), plan.OuterHeaders)
+	return plan.PaidPart(bytes/float64(max(first.Packets, 1)), headers)
 }
 
 func perSecond(bytes uint64, span time.Duration) vnet.Rate {
@@ -289,7 +289,11 @@ func (p *proving) judge(s *Server, l *provedWay, now time.Time) {
 	second := measure.Second{Min: link.Bandwidth[l.of.direction].Min, Trouble: about.trouble(l.of.link, s.now()), Busy: p.busy(l)}
 	if !l.silent(now) {
 		second.First, second.Last = &l.ends[0].End, &l.ends[1].End
-		second.Part = partOf(l.ends[0].End)
+		headers := plan.OuterHeaders
+		if link.Chain != "" {
+			headers += vnet.LargestMetadata(about.Request.Chains)
+		}
+		second.Part = partOf(l.ends[0].End, headers)
 	}
 	if link.Chain != "" {
 		l.ofChain(&second, now)

@@ -27,6 +27,8 @@ type Chain struct {
 	// all its packets there, CompatPort; 0: one by the flow.
 	Transport Transport `json:"transport,omitempty"`
 	Compat    uint16    `json:"compat,omitempty"`
+	// Metadata is put on by whatever leads packets into it, both ways.
+	Metadata Metadata `json:"metadata,omitzero"`
 	// Unordered says that its functions may be passed in any order: Via is the one
 	// that was chosen when it was decided.
 	Unordered bool `json:"unordered,omitempty"`
@@ -378,6 +380,9 @@ func (c Chain) checkWishes(path string) error {
 	}
 	if c.Compat != 0 && c.Compat != CompatPort {
 		return fieldf(path+".compat", "%d is no port that others send chains from: state %d, or leave it out", c.Compat, CompatPort)
+	}
+	if err := c.Metadata.check(path + ".metadata"); err != nil {
+		return err
 	}
 	switch c.OnFailure {
 	case "", FailureDrop, FailureBypass, FailureReroute:

@@ -68,8 +68,11 @@ type NSHSupport string
 const NSHAware NSHSupport = "aware"
 
 // Bytes that are in front of the packets of a function that knows NSH: an Ethernet header,
-// the NSH with metadata, and a tag within.
-const NSHRoom = 14 + 8 + 16 + 4
+// the NSH with metadata of type 1, and a tag within.
+const (
+	NSHRoom  = 14 + 8 + NSHWords + 4
+	NSHWords = 4 * metadataWords
+)
 
 // FunctionRule says what a firewall does with packets, or to which chain a classifier
 // moves them. What fits no rule passes, or stays on its chain.

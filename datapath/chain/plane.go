@@ -29,6 +29,11 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 			waits[h.Function] = waits[h.Function] || slices.ContainsFunc(c.Hops, func(o plan.ChainHop) bool { return o.Path == h.Path && o.Remote != "" })
 		}
 	}
+	most := 0
+	for _, m := range c.Metadata {
+		plane.Metadata = append(plane.Metadata, nsh.Metadata(m))
+		most = max(most, len(m.Bytes))
+	}
 	for _, f := range c.Functions {
 		made, err := functionOf(f)
 		if err != nil {
@@ -37,7 +42,7 @@ func (p *Part) planeOf(c plan.Chains) (nsh.Plane, error) {
 		if remote, ok := waits[f.Name]; ok {
 			made.Kind = nsh.Shape
 			if remote {
-				made.Outer, made.Overhead = uint64(plan.Outer(f.Rate)), plan.OuterHeaders
+				made.Outer, made.Overhead = uint64(plan.Outer(f.Rate)), plan.OuterHeaders+uint16(most)
 			}
 		}
 		for _, b := range f.Backends {

@@ -2,7 +2,7 @@ package nsh
 
 import (
 	"bufio"
-	"encoding/hex"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -34,14 +34,17 @@ while True:
 // what it returns with the next index goes on. What it returns on another path, with
 // another index or malformed is dropped and counted.
 func TestFunctionThatKnowsNSH(t *testing.T) {
-	const metadata = "sixteen bytes ab"
+	described := map[string]Metadata{"right": {there, 1, []byte("sixteen bytes ab")}, "typed": {there, 2, typedMetadata}}
 	for how, cause := range map[string]string{
-		"right": "", "index": "wrong-index", "below": "wrong-index", "path": "unknown-path", "version": "malformed", "short": "malformed", "bare": "unknown-flow",
+		"right": "", "typed": "", "index": "wrong-index", "below": "wrong-index", "path": "unknown-path", "version": "malformed", "short": "malformed", "bare": "unknown-flow",
 	} {
 		t.Run(how, func(t *testing.T) {
 			g := newGround(t)
 			p1, p2 := g.planes(Function{Name: "ids", Kind: Aware, In: "fi0", Out: "fo0"}, Function{Name: "nothing", Kind: None})
-			p1.Classifiers[0].Rules[0].Metadata = []byte(metadata)
+			metadata, ok := described[how]
+			if ok {
+				p1.Metadata = []Metadata{metadata}
+			}
 			p1, p2 = backBeside(p1, p2)
 			g.set(p1, p2)
 			cmd := exec.Command("nsenter", "--net="+g.f, "python3", "-c", aware, how)
@@ -77,8 +80,8 @@ func TestFunctionThatKnowsNSH(t *testing.T) {
 			if !lines.Scan() {
 				t.Fatal("the function got nothing")
 			}
-			if got := lines.Text(); !strings.HasPrefix(got, "458753 254 1 "+hex.EncodeToString([]byte(metadata))) {
-				t.Errorf("the function read %q", got)
+			if got, want := lines.Text(), fmt.Sprintf("458753 254 %d %x", metadata.Type, metadata.Bytes); got != want {
+				t.Errorf("the function read %q, not %q", got, want)
 			}
 		})
 	}

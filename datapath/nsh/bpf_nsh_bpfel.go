@@ -41,7 +41,7 @@ type nshConn struct {
 	At       uint32
 	Base     uint32
 	Slot     uint32
-	Pad      uint32
+	Typed    uint32
 	Metadata [16]uint8
 }
 
@@ -70,6 +70,8 @@ type nshHop struct {
 	Enters   uint8
 	Fails    uint8
 	Below    uint8
+	Typed    uint8
+	_        [3]byte
 	Instead  uint32
 	Steps    [0]nshStep
 }
@@ -112,8 +114,12 @@ type nshNat struct {
 }
 
 type nshPath struct {
-	_     structs.HostLayout
-	Plane uint32
+	_        structs.HostLayout
+	Plane    uint32
+	Typed    uint8
+	Size     uint8
+	Pad      uint16
+	Metadata [64]uint8
 }
 
 type nshPlane struct {
@@ -168,7 +174,6 @@ type nshRule struct {
 	Typed     uint8
 	Pad       uint8
 	At        uint32
-	Metadata  [16]uint8
 }
 
 type nshRules struct {
@@ -226,7 +231,6 @@ type nshWalk struct {
 	Parsed  uint32
 	Pad     uint32
 	Hop     nshHop
-	_       [4]byte
 	Flow    struct {
 		_         structs.HostLayout
 		From      [2]uint64

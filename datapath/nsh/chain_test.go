@@ -237,7 +237,7 @@ func TestPlanesThatAreRefused(t *testing.T) {
 		"unknown function": func(p *Plane) { p.Hops[0].Function = "nobody" },
 		"VLAN":             func(p *Plane) { p.Classifiers[0].Rules[0].Match.VLAN = &vlan },
 		"DSCP":             func(p *Plane) { p.Classifiers[0].Rules[0].Match.DSCP = &dscp },
-		"metadata":         func(p *Plane) { p.Classifiers[0].Rules[0].Metadata = []byte{1} },
+		"metadata":         func(p *Plane) { p.Metadata = []Metadata{{Path: 1, Type: 1, Bytes: []byte{1}}} },
 		"port twice":       func(p *Plane) { p.Functions[0] = Function{Name: "fw", Kind: Node, In: "p", Out: "q"} },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 func Check(p Plane) error {
 	for _, err := range []error{
 		p.checkUnderlay(), each(p.Remotes, p.checkRemote), each(p.Functions, checkFunction), p.checkNames(),
-		each(p.Classifiers, checkClassifier), each(p.Hops, p.checkHop), p.checkOnce(),
+		each(p.Classifiers, checkClassifier), each(p.Hops, p.checkHop), each(p.Metadata, checkMetadata), p.checkOnce(),
 	} {
 		if err != nil {
 			return fmt.Errorf("service plane %s: %w", p.Fabric, err)
@@ -177,14 +177,22 @@ func checkClassifier(c Classifier) error {
 		if err := checkPath(r.Path, r.Index); err != nil {
 			return err
 		}
-		if n := len(r.Metadata); n != 0 && n != 16 {
-			return fmt.Errorf("path %d: metadata has %d bytes, not 16", r.Path, n)
-		}
 		if err := checkMatch(r.Match); err != nil {
 			return fmt.Errorf("path %d: %w", r.Path, err)
 		}
 	}
 	return nil
+}
+
+func checkMetadata(m Metadata) error {
+	n := len(m.Bytes)
+	switch {
+	case m.Type == 1 && n == typeOne:
+	case m.Type == 2 && n > 0 && n <= MaxMetadata && n%4 == 0:
+	default:
+		return fmt.Errorf("path %d: metadata of type %d has %d bytes: type 1 has %d, type 2 a multiple of 4 up to %d", m.Path, m.Type, n, typeOne, MaxMetadata)
+	}
+	return checkPath(m.Path, 1)
 }
 
 func checkPath(path uint32, index uint8) error {

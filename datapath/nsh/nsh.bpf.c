@@ -32,7 +32,7 @@ int nsh_classify(struct __sk_buff *skb)
 	r = find(all, &w->flow, true);
 	if (!r)
 		return TCX_NEXT;
-	begin(w, r->at, r->typed ? r->metadata : NULL);
+	begin(w, r->at, r->typed);
 	w->entry = index;
 	w->parsed = 1;
 	return steer(skb, w);
@@ -322,6 +322,8 @@ int nsh_return(struct __sk_buff *skb)
 	if (NSH_MD(c->base) == 1) {
 		w->context = METADATA;
 		__builtin_memcpy(w->nsh + NSH_SIZE, c->metadata, METADATA);
+	} else if (unlikely(c->typed)) {
+		describe(w);
 	}
 	__u32 slot = c->slot;
 	struct counts *counts = bpf_map_lookup_elem(&counters, &slot);
@@ -499,7 +501,7 @@ int nsh_shaped(struct __sk_buff *skb)
 	if (c)
 		c->returned += segments_of(skb);
 	skb->mark = 0;
-	begin(w, at, NULL);
+	begin(w, at, h->typed);
 	w->hop = *h;
 	w->entry = h->back;
 	w->parsed = 0;
@@ -558,7 +560,7 @@ static __always_inline bool same_memory(const struct conn *a, const struct conn 
 {
 	const __u64 *x = (const void *)a->metadata, *y = (const void *)b->metadata;
 
-	return a->at == b->at && a->base == b->base && a->slot == b->slot && x[0] == y[0] && x[1] == y[1];
+	return a->at == b->at && a->base == b->base && a->slot == b->slot && a->typed == b->typed && x[0] == y[0] && x[1] == y[1];
 }
 
 /* Remembers where a packet goes on when it comes back. */
@@ -570,7 +572,8 @@ static __always_inline bool remember(struct __sk_buff *skb, struct walk *w)
 	if (NSH_MD(w->base) == 1)
 		__builtin_memcpy(now.metadata, w->nsh + NSH_SIZE, METADATA);
 	else
-		now.base = (w->base & ~(63U << 16)) | 2 << 16; /* what varies does not come back */
+		now.base = (w->base & ~(63U << 16)) | 2 << 16; /* what functions put on does not come back */
+	now.typed = NSH_MD(w->base) == 2 && w->context;
 	if (w->hop.shared) {
 		struct conn_key k;
 		struct flow *f = flow_of(skb, w);

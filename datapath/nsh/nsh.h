@@ -7,7 +7,7 @@
 #include "contract.h"
 #include "maps.h"
 
-enum { RULES = 64, BACKENDS = 64, CHOICES = 251, SLOTS_OF_HOPS = 8192, METADATA = 16, CONTEXT = 244, OUTER_MOST = 80 };
+enum { RULES = 64, BACKENDS = 64, CHOICES = 251, SLOTS_OF_HOPS = 8192, METADATA = 16, STATED = 64, CONTEXT = 244, OUTER_MOST = 80 };
 
 /* Why a packet was dropped. */
 enum drop {
@@ -75,13 +75,18 @@ struct hop {
 	__u8 enters; /* a mirror's copies come in by the device */
 	__u8 fails;  /* FAIL_: what becomes of packets while the node is dead */
 	__u8 below;  /* a balancer's: how far below those of its backends packets go on */
+	__u8 typed;  /* a queue's: its path has metadata */
 	__u32 instead; /* path << 8 | index: where a jump leads, or a packet past a dead node; a queue's class */
 	enum step steps[0]; /* names step for Go */
 };
 
-/* struct path: whose a path is. */
+/* struct path: whose a path is, and the metadata that packets get where it begins. */
 struct path {
 	__u32 plane;
+	__u8 typed; /* MD type of the metadata; 0: there is none */
+	__u8 size;  /* bytes of it */
+	__u16 pad;
+	__u8 metadata[STATED];
 };
 
 /* struct plane: one lease's chains on this host. */
@@ -108,10 +113,9 @@ struct rule {
 	__u8 proto, proto_mask, dscp, dscp_mask;
 	__u8 family; /* 0: both */
 	__u8 ports;  /* they matter */
-	__u8 typed;  /* metadata is put on */
+	__u8 typed;  /* its path has metadata */
 	__u8 pad;
 	__u32 at; /* path << 8 | index; 0 of a classifier on a path: stays; of a firewall: 1 denies */
-	__u8 metadata[METADATA];
 };
 
 struct rules {
@@ -183,7 +187,7 @@ struct conn {
 	__u32 at;   /* node: where it goes on */
 	__u32 base; /* node: the header's first word */
 	__u32 slot; /* node: of the hop */
-	__u32 pad;
+	__u32 typed; /* node: it had metadata of type 2 */
 	__u8 metadata[METADATA];
 };
 

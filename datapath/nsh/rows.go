@@ -67,7 +67,7 @@ func rowsOf(p Plane, g ground) rows {
 	shared := sharedOf(p)
 	for _, h := range p.Hops {
 		r.hops[rowKey(h.Path, h.Index)] = hopRow(p, h, g, shared[h.Function])
-		r.paths[h.Path] = nshPath{Plane: g.id}
+		r.paths[h.Path] = pathRow(p, h.Path, g)
 	}
 	r.addFunctions(p, g)
 	for _, c := range p.Classifiers {
@@ -75,13 +75,30 @@ func rowsOf(p Plane, g ground) rows {
 		for i, rule := range c.Rules {
 			all.Rules[i] = ruleRow(rule.Match)
 			all.Rules[i].At = rowKey(rule.Path, rule.Index)
-			all.Rules[i].Typed = flag(copy(all.Rules[i].Metadata[:], rule.Metadata) > 0)
-			r.paths[rule.Path] = nshPath{Plane: g.id}
+			all.Rules[i].Typed = flag(p.typed(rule.Path))
+			r.paths[rule.Path] = pathRow(p, rule.Path, g)
 		}
 		r.classifiers[g.device(c.Port)] = all
 	}
 	return r
 }
+
+// pathRow says whose a path is, and which metadata its packets get.
+func pathRow(p Plane, path uint32, g ground) nshPath {
+	row := nshPath{Plane: g.id}
+	if i := p.metadataOf(path); i >= 0 {
+		m := p.Metadata[i]
+		row.Typed, row.Size = m.Type, uint8(copy(row.Metadata[:], m.Bytes))
+	}
+	return row
+}
+
+// metadataOf is where that of a path stands; -1: it has none.
+func (p Plane) metadataOf(path uint32) int {
+	return slices.IndexFunc(p.Metadata, func(m Metadata) bool { return m.Path == path })
+}
+
+func (p Plane) typed(path uint32) bool { return p.metadataOf(path) >= 0 }
 
 // sharedOf says which nodes are on several paths from one side.
 func sharedOf(p Plane) map[string]bool {
@@ -139,6 +156,7 @@ func hopRow(p Plane, h Hop, g ground, shared bool) nshHop {
 		switch {
 		case f.Kind == Shape:
 			row.Device, row.Back, row.Instead = g.queue, g.device(p.entryOf(h.Path)), kernel.Handle(1, minorOf(row.Function))
+			row.Typed = flag(p.typed(h.Path))
 		case f.Kind == Mirror:
 			row.Device, row.Enters = g.device(f.To), flag(f.Enters)
 		case f.inNode() && h.Reverse:

@@ -19,6 +19,7 @@ type Plane struct {
 	Functions   []Function   `json:",omitempty"`
 	Remotes     []Remote     `json:",omitempty"`
 	Hops        []Hop        `json:",omitempty"`
+	Metadata    []Metadata   `json:",omitempty"` // of paths; others begin with MD type 2 and none
 	OAM         bool         `json:",omitempty"` // packets with the O bit pass on, past functions; else they are dropped
 }
 
@@ -31,10 +32,17 @@ type Classifier struct {
 
 // Rule puts what matches on a path, at an index.
 type Rule struct {
-	Match    Match
-	Path     uint32 // 1 to MaxPath
-	Index    uint8  // of the first hop, 1 to 255
-	Metadata []byte `json:",omitempty"` // empty: MD type 2 without any; 16 bytes: MD type 1
+	Match Match
+	Path  uint32 // 1 to MaxPath
+	Index uint8  // of the first hop, 1 to 255
+}
+
+// Metadata is what packets get where a path begins. A node that knows no NSH returns them
+// with what they had of type 1, and with what is stated here of type 2.
+type Metadata struct {
+	Path  uint32
+	Type  uint8  // MD type: 1 or 2
+	Bytes []byte // of type 1 16; of type 2 a multiple of 4, MaxMetadata at most
 }
 
 // Match is met by IP packets only. What is zero matches anything.
@@ -165,7 +173,7 @@ const (
 	NAT          Kind = "nat"
 	Balancer     Kind = "balancer"
 	Limit        Kind = "limit" // drops what is above the rate
-	Shape        Kind = "shape" // has it wait, and drops what the queue has no room for; the first hop of its paths, which begin here without metadata
+	Shape        Kind = "shape" // has it wait, and drops what the queue has no room for; the first hop of its paths
 	Mirror       Kind = "mirror"
 	Reclassifier Kind = "reclassifier"
 	Node         Kind = "node"  // a program between two interfaces that knows no NSH: headers are off before and on after
@@ -198,6 +206,8 @@ type Backend struct {
 // Bounds.
 const (
 	MaxPath     = 1<<24 - 1
+	MaxMetadata = 64
+	typeOne     = 16 // bytes of metadata of type 1
 	MaxRules    = 64 // of a classifier or firewall
 	MaxBackends = 64
 	MaxFlows    = 1 << 20 // of a function: 200 MB

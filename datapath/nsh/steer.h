@@ -111,16 +111,29 @@ static __always_inline struct flow *flow_of(struct __sk_buff *skb, struct walk *
 	return &w->flow;
 }
 
-/* Begins a packet's walk, with metadata or without. */
-static __always_inline void begin(struct walk *w, __u32 at, const __u8 *metadata)
+/* Gives a packet the metadata that is stated of its path. */
+static __always_inline void describe(struct walk *w)
+{
+	__u32 number = w->at >> 8;
+	const struct path *path = bpf_map_lookup_elem(&paths, &number);
+
+	if (!path || !path->typed)
+		return;
+	w->context = path->size;
+	w->base = (w->base & ~(63U << 16 | 15U << 8)) | (2 + path->size / 4) << 16 | path->typed << 8;
+	__builtin_memcpy(w->nsh + NSH_SIZE, path->metadata, STATED);
+}
+
+/* Begins a packet's walk, with the metadata of its path if that has some. */
+static __always_inline void begin(struct walk *w, __u32 at, bool typed)
 {
 	w->at = at;
 	w->entry = 0;
 	take_turn(w);
-	w->context = metadata ? METADATA : 0;
-	w->base = metadata ? NSH_BASE(NSH_TTL, 6, 1) : NSH_BASE(NSH_TTL, 2, 2);
-	if (metadata)
-		__builtin_memcpy(w->nsh + NSH_SIZE, metadata, METADATA);
+	w->context = 0;
+	w->base = NSH_BASE(NSH_TTL, 2, 2);
+	if (unlikely(typed))
+		describe(w);
 }
 
 /* Reads the NSH at an offset, and checks it. */

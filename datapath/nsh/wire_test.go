@@ -121,6 +121,10 @@ func (g *testGround) allDrops(h testHost) map[string]uint64 {
 	return all
 }
 
+// typedMetadata is of class 0xfff6 (RFC 8300, section 9.1.4: for experiments): type 5 with
+// six bytes, and type 6 with three.
+var typedMetadata = []byte{0xff, 0xf6, 5, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0xff, 0xf6, 6, 3, 7, 8, 9, 0}
+
 // tshark finds nothing to say against what is on the wire, by either transport.
 func TestWireIsDecoded(t *testing.T) {
 	for _, program := range []string{"tshark", "tcpdump"} {
@@ -136,8 +140,9 @@ func TestWireIsDecoded(t *testing.T) {
 		want       string // of a packet from a to b
 	}{
 		{"udp", "61440", func(*Plane) {}, ";;458753;254;0x003d;2;2;10.9.0.1,192.168.7.1"},
-		{"metadata", "61440", func(p *Plane) { p.Classifiers[0].Rules[0].Metadata = []byte("0123456789abcdef") }, ";;458753;254;0x003d;1;6;10.9.0.1,192.168.7.1"},
-		{"gpe", "4790", func(p *Plane) { p.Remotes[0].Transport, p.Remotes[0].VNI = GPE, 77 }, ";;458753;254;0x003d;1;6;10.9.0.1,192.168.7.1"},
+		{"metadata", "61440", func(p *Plane) { p.Metadata = []Metadata{{there, 1, []byte("0123456789abcdef")}} }, ";;458753;254;0x003d;1;6;10.9.0.1,192.168.7.1"},
+		{"metadata of type 2", "61440", func(p *Plane) { p.Metadata = []Metadata{{there, 2, typedMetadata}} }, ";;458753;254;0x003d;2;7;10.9.0.1,192.168.7.1"},
+		{"gpe", "4790", func(p *Plane) { p.Remotes[0].Transport, p.Remotes[0].VNI = GPE, 77 }, ";;458753;254;0x003d;2;7;10.9.0.1,192.168.7.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.change(&p1)

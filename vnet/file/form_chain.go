@@ -239,20 +239,21 @@ func (s stations) MarshalText() ([]byte, error) {
 }
 
 type chain struct {
-	Name      name     `yaml:"name" jsonschema_description:"Unique among chains."`
-	From      name     `yaml:"from" jsonschema_description:"Node whose packets it takes."`
-	To        name     `yaml:"to" jsonschema_description:"Node to which it leads."`
-	Match     *packets `yaml:"match,omitempty" jsonschema_description:"Which packets. Default: all to the address of the node it leads to. The first chain of a node that fits takes a packet."`
-	Via       []name   `yaml:"via" jsonschema_description:"Functions that they pass, in order." jsonschema:"minItems=1,maxItems=16"`
-	Rate      *rate    `yaml:"rate,omitempty" jsonschema_description:"What it is guaranteed, and the most that passes."`
-	Share     string   `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
-	Priority  int      `yaml:"priority,omitempty" jsonschema_description:"Which chains have their rates first where functions with cpu auto are short of processors: the higher. Default: 0." jsonschema:"minimum=0,maximum=7"`
-	Unordered bool     `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
-	Transport string   `yaml:"transport,omitempty" jsonschema_description:"What carries it between hosts: udp (port 61440), or gpe, VXLAN-GPE (4790), by which packets may be 8 bytes shorter." jsonschema:"enum=udp,enum=gpe,default=udp"`
-	Compat    uint16   `yaml:"compat,omitempty" jsonschema_description:"60001: all its packets between hosts have this source port, as other implementations have it. Default: one by the flow." jsonschema:"enum=60001"`
-	Reverse   string   `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, through its functions in the same order, by a chain NAME-back." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
-	Paused    bool     `yaml:"paused,omitempty" jsonschema_description:"Nothing is led through it or booked for it until a stage has it go on (stages: chains). Default: no." jsonschema:"default=false"`
-	OnFailure string   `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets while a program of the chain returns nothing of what comes to it: reroute, they go to its standby; bypass, they go past it; drop, they are counted. Default: nobody looks." jsonschema:"enum=reroute,enum=bypass,enum=drop"`
+	Name      name      `yaml:"name" jsonschema_description:"Unique among chains."`
+	From      name      `yaml:"from" jsonschema_description:"Node whose packets it takes."`
+	To        name      `yaml:"to" jsonschema_description:"Node to which it leads."`
+	Match     *packets  `yaml:"match,omitempty" jsonschema_description:"Which packets. Default: all to the address of the node it leads to. The first chain of a node that fits takes a packet."`
+	Via       []name    `yaml:"via" jsonschema_description:"Functions that they pass, in order." jsonschema:"minItems=1,maxItems=16"`
+	Rate      *rate     `yaml:"rate,omitempty" jsonschema_description:"What it is guaranteed, and the most that passes."`
+	Share     string    `yaml:"share,omitempty" jsonschema_description:"Instead of rate: best, nothing is guaranteed." jsonschema:"enum=best"`
+	Priority  int       `yaml:"priority,omitempty" jsonschema_description:"Which chains have their rates first where functions with cpu auto are short of processors: the higher. Default: 0." jsonschema:"minimum=0,maximum=7"`
+	Unordered bool      `yaml:"unordered,omitempty" jsonschema_description:"The functions may be passed in any order: the one that takes least bandwidth is chosen when the network is admitted."`
+	Transport string    `yaml:"transport,omitempty" jsonschema_description:"What carries it between hosts: udp (port 61440), or gpe, VXLAN-GPE (4790), by which packets may be 8 bytes shorter." jsonschema:"enum=udp,enum=gpe,default=udp"`
+	Compat    uint16    `yaml:"compat,omitempty" jsonschema_description:"60001: all its packets between hosts have this source port, as other implementations have it. Default: one by the flow." jsonschema:"enum=60001"`
+	Metadata  *metadata `yaml:"metadata,omitempty" jsonschema_description:"What its packets carry for functions that know NSH: words of MD type 1, or tlvs of MD type 2. Default: nothing."`
+	Reverse   string    `yaml:"reverse,omitempty" jsonschema_description:"How packets come back: none, beside the chain; mirror, through its functions in opposite order, at the same rate; same, through its functions in the same order, by a chain NAME-back." jsonschema:"enum=same,enum=mirror,enum=none,default=none"`
+	Paused    bool      `yaml:"paused,omitempty" jsonschema_description:"Nothing is led through it or booked for it until a stage has it go on (stages: chains). Default: no." jsonschema:"default=false"`
+	OnFailure string    `yaml:"on-failure,omitempty" jsonschema_description:"What becomes of packets while a program of the chain returns nothing of what comes to it: reroute, they go to its standby; bypass, they go past it; drop, they are counted. Default: nobody looks." jsonschema:"enum=reroute,enum=bypass,enum=drop"`
 }
 
 func (f function) node(path string) (vnet.VirtualNode, error) {
@@ -334,11 +335,71 @@ func (f *packets) flow() (made vnet.Packets) {
 	return made
 }
 
+// metadata is of one of the two types of RFC 8300.
+type metadata struct {
+	Words []word `yaml:"words,omitempty" jsonschema_description:"The four words of MD type 1." jsonschema:"minItems=4,maxItems=4"`
+	TLVs  []tlv  `yaml:"tlvs,omitempty" jsonschema_description:"Context headers of MD type 2, 64 bytes at most: 4 for each, and its value in fours."`
+}
+
+type tlv struct {
+	Class word   `yaml:"class" jsonschema_description:"Who gives the types their meaning; 0xfff6 to 0xfffe are for experiments." jsonschema:"maximum=65535"`
+	Type  word   `yaml:"type" jsonschema_description:"Type in that class." jsonschema:"maximum=255"`
+	Value string `yaml:"value,omitempty" jsonschema_description:"Bytes, two digits of base 16 each. Default: none."`
+}
+
+// word is a number of at most 32 bits, in base 10 or, with 0x, 16.
+type word uint32
+
+// UnmarshalText reads 7 or 0xfff6.
+func (w *word) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 0, 32)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of at most 32 bits: write one such as 7 or 0xfff6", text)
+	}
+	*w = word(v)
+	return nil
+}
+
+// metadata is what is stated.
+func (f *metadata) metadata(path string) (made vnet.Metadata, err error) {
+	if f == nil {
+		return made, nil
+	}
+	for _, w := range f.Words {
+		made.Words = append(made.Words, uint32(w))
+	}
+	for i, t := range f.TLVs {
+		if t.Class > 0xffff || t.Type > 0xff {
+			return made, &vnet.FieldError{Path: fmt.Sprintf("%s.tlvs[%d]", path, i), Problem: fmt.Sprintf("class %#x, type %#x: a class is at most 0xffff, a type 0xff", t.Class, t.Type)}
+		}
+		made.TLVs = append(made.TLVs, vnet.TLV{Class: uint16(t.Class), Type: uint8(t.Type), Value: t.Value})
+	}
+	return made, nil
+}
+
+func metadataForm(m vnet.Metadata) *metadata {
+	if m.IsZero() {
+		return nil
+	}
+	f := new(metadata)
+	for _, w := range m.Words {
+		f.Words = append(f.Words, word(w))
+	}
+	for _, t := range m.TLVs {
+		f.TLVs = append(f.TLVs, tlv{Class: word(t.Class), Type: word(t.Type), Value: t.Value})
+	}
+	return f
+}
+
 func (f chain) chain(path string) (vnet.Chain, error) {
 	c := vnet.Chain{
 		Name: string(f.Name), From: string(f.From), To: string(f.To), Via: words(f.Via), Match: f.Match.flow(),
 		Reverse: vnet.ChainReverse(f.Reverse), OnFailure: vnet.OnFailure(f.OnFailure), Unordered: f.Unordered, Priority: f.Priority,
 		Transport: vnet.Transport(f.Transport), Compat: f.Compat, Paused: f.Paused,
+	}
+	var err error
+	if c.Metadata, err = f.Metadata.metadata(path + ".metadata"); err != nil {
+		return c, err
 	}
 	switch {
 	case f.Share != "" && f.Share != "best":
@@ -348,7 +409,6 @@ func (f chain) chain(path string) (vnet.Chain, error) {
 	case f.Share == "" && f.Rate == nil:
 		return c, &vnet.FieldError{Path: path + ".rate", Problem: "is missing: state a rate such as 100Mbit, or share: best"}
 	}
-	var err error
 	c.Rate, err = f.Rate.stated(path + ".rate")
 	return c, err
 }
@@ -450,7 +510,7 @@ func chainForm(c vnet.Chain) chain {
 	f := chain{
 		Name: name(c.Name), From: name(c.From), To: name(c.To), Match: flowForm(c.Match), Via: names(c.Via),
 		Rate: unlessZero[rate](c.Rate), Reverse: string(c.Reverse), OnFailure: string(c.OnFailure), Unordered: c.Unordered, Priority: c.Priority,
-		Transport: string(c.Transport), Compat: c.Compat, Paused: c.Paused,
+		Transport: string(c.Transport), Compat: c.Compat, Metadata: metadataForm(c.Metadata), Paused: c.Paused,
 	}
 	if c.Rate == 0 {
 		f.Share = "best"

@@ -42,6 +42,7 @@ var patterns = map[reflect.Type]*generator.Schema{
 	reflect.TypeFor[probe]():         {OneOf: []*generator.Schema{{Type: "boolean", Enum: []any{true}}, {Ref: "#/$defs/packets"}}},
 	reflect.TypeFor[functionCPU]():   {OneOf: []*generator.Schema{{Type: "number", Minimum: "0"}, {Type: "string", Enum: []any{autoCPU}}}},
 	reflect.TypeFor[coreSeconds]():   {Type: "number"},
+	reflect.TypeFor[word]():          {Type: "integer", Minimum: "0", Maximum: "4294967295"},
 	reflect.TypeFor[stations]():      {Type: "string", Pattern: `^[0-9.]+(/[0-9]+)?$`},
 	reflect.TypeFor[cpu]():           {Type: "number", Minimum: "0"},
 	reflect.TypeFor[span]():          {Type: "string", Pattern: spanPattern, MinLength: new(uint64(1))},
