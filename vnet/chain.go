@@ -371,7 +371,7 @@ func (c Chain) checkWishes(path string) error {
 			return fieldf(path+".reverse", "same is for chains in the order that is stated, whose functions are firewalls, limiters, mirrors and programs: write mirror, by which packets come back in the opposite order")
 		}
 	default:
-		return fieldf(path+".reverse", "%q is not known: choose mirror or none", c.Reverse)
+		return fieldf(path+".reverse", "%q is not known: choose mirror, same or none", c.Reverse)
 	}
 	switch c.Transport {
 	case "", TransportUDP, TransportGPE:
