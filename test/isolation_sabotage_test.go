@@ -96,7 +96,6 @@ func (c *tenant) background(word, node string, args ...string) (stop func()) {
 // A tenant who changes their namespace without a pause, so that it can never be
 // read as a whole, holds nobody else up on the same hosts.
 func TestRestlessTenantHoldsNobodyUp(t *testing.T) {
-	t.Parallel()
 	l := newLab(t, "demo")
 	both := l.tenants(alice, bob)
 	both[0].up(pair("net", "max: 100Mbit"))

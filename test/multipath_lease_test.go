@@ -40,14 +40,10 @@ links:
 // TestLeasesTakeTheirPaths: where switches are relays, leases take the paths
 // that the embedding chose for them, packet by packet, whatever their size;
 // and one keeps its minimum while another fills the other path.
-func TestLeasesTakeTheirPaths(t *testing.T) {
-	t.Parallel()
-	takeTheirPaths(t, twoSpines)
-}
+func TestLeasesTakeTheirPaths(t *testing.T) { takeTheirPaths(t, twoSpines) }
 
 // TestSoakLeasesTakeTheirPathsInGeneve: in the other encapsulation that lists go into, too.
 func TestSoakLeasesTakeTheirPathsInGeneve(t *testing.T) {
-	t.Parallel()
 	takeTheirPaths(t, twoSpines+"encapsulation: geneve\n")
 }
 
