@@ -13,15 +13,22 @@ import (
 // Report takes in what an agent says of its host. Most of thousands of reports
 // are signs of life and change nothing.
 func (b *Book) Report(now time.Time, r report.Report) error {
-	news := b.rollout.Report(now, r)
-	b.noteRepairs(now, r)
-	switch {
-	case b.updateCarriers(r):
-		return b.failover(now)
-	case news:
-		return b.Tick(now)
+	news, err := b.TakeReport(now, r)
+	if news && err == nil {
+		err = b.Tick(now)
 	}
-	return nil
+	return err
+}
+
+// TakeReport takes in what an agent says of its host, and says whether a Tick is to follow:
+// one does for the reports of many hosts.
+func (b *Book) TakeReport(now time.Time, r report.Report) (news bool, err error) {
+	news = b.rollout.Report(now, r)
+	b.noteRepairs(now, r)
+	if b.updateCarriers(r) {
+		return false, b.failover(now)
+	}
+	return news, nil
 }
 
 // noteRepairs takes in what an agent repaired of leases on its host.

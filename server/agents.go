@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"sublet/lease"
@@ -103,7 +105,21 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 	if err != nil {
 		return err
 	}
-	err = s.changeBy(&cause{by: "host " + string(told.Host)}, func(now time.Time, b *lease.Book) error {
+	if err := s.takeReport(told, from); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// takeReport has the book take in what a host said. Of reports that wait for the book the
+// last one has it take in the news of all; where more and more come, the clock does.
+func (s *Server) takeReport(told report.Report, from netip.Addr) error {
+	s.reporting.Add(1)
+	begins := sync.OnceFunc(func() { s.reporting.Add(-1) })
+	defer begins()
+	return s.changeBy(&cause{by: "host " + string(told.Host)}, func(now time.Time, b *lease.Book) error {
+		begins()
 		if _, ok := b.Plan(told.Host); !ok {
 			return noSuchHost(told.Host)
 		}
@@ -111,13 +127,13 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, c *call) err
 			defer s.awaken() // who waits until it is tried; the book may stay as it is
 		}
 		s.agents[told.Host] = agentState{seen: now, report: told, from: from}
-		return b.Report(now, told)
+		news, err := b.TakeReport(now, told)
+		if s.news = s.news || news; !s.news || err != nil || s.reporting.Load() > 0 {
+			return err
+		}
+		s.news = false
+		return b.Tick(now)
 	})
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 // putAdopted makes a host whose agent keeps another plan follow this server's.

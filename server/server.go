@@ -68,12 +68,14 @@ type Server struct {
 	scraper  scraper
 	journal  *journal
 	freed    atomic.Bool // something may have become free for requests that wait
-	notifier *notifier
-	proving  *proving
-	metering *metering
-	cluster  Cluster                         // nil: this server shares its store with no other
-	apart    func() map[string]time.Duration // servers whose clocks differ from this one's
-	term     string                          // random: this server's among those that write the store
+	// reporting is how many reports of hosts wait for the book.
+	reporting atomic.Int32
+	notifier  *notifier
+	proving   *proving
+	metering  *metering
+	cluster   Cluster                         // nil: this server shares its store with no other
+	apart     func() map[string]time.Duration // servers whose clocks differ from this one's
+	term      string                          // random: this server's among those that write the store
 
 	mu      sync.Mutex
 	book    *lease.Book
@@ -81,6 +83,7 @@ type Server struct {
 	full    error         // why it must not be changed; nil: it may
 	changed chan struct{} // closed and replaced when the book has changed
 	agents  map[vnet.HostID]agentState
+	news    bool // of hosts, since the last of their reports that the book took in
 	states  states
 	cause   *cause // of the change that is under way; nil: not known
 }
