@@ -67,6 +67,7 @@ type Book struct {
 	dirty      map[vnet.HostID]bool // hosts whose leases changed
 	everyHost  bool                 // every host may have
 	unmade     map[vnet.HostID]bool // hosts whose targets are still those of the store, see RemakeLater
+	news       bool                 // see News
 	unfinished bool                 // the store has a part of a write only
 	differ     []vnet.HostID        // hosts of which Remake found that they are to have something else
 }

@@ -13,23 +13,25 @@ import (
 // Report takes in what an agent says of its host. Most of thousands of reports
 // are signs of life and change nothing.
 func (b *Book) Report(now time.Time, r report.Report) error {
-	news, err := b.TakeReport(now, r)
-	if news && err == nil {
-		err = b.Tick(now)
+	if err := b.TakeReport(now, r); err != nil || !b.news {
+		return err
 	}
-	return err
+	return b.Tick(now)
 }
 
-// TakeReport takes in what an agent says of its host, and says whether a Tick is to follow:
-// one does for the reports of many hosts.
-func (b *Book) TakeReport(now time.Time, r report.Report) (news bool, err error) {
-	news = b.rollout.Report(now, r)
+// TakeReport takes in what an agent says of its host, without the Tick that follows from
+// News: one does for the reports of many hosts.
+func (b *Book) TakeReport(now time.Time, r report.Report) error {
+	b.news = b.rollout.Report(now, r) || b.news
 	b.noteRepairs(now, r)
 	if b.updateCarriers(r) {
-		return false, b.failover(now)
+		return b.failover(now)
 	}
-	return news, nil
+	return nil
 }
+
+// News says whether hosts told what no Tick has followed from yet.
+func (b *Book) News() bool { return b.news }
 
 // noteRepairs takes in what an agent repaired of leases on its host.
 func (b *Book) noteRepairs(now time.Time, r report.Report) {

@@ -16,7 +16,7 @@ import (
 // An error means that book and substrate contradict each other, which is a
 // defect; plans then stay as they are.
 func (b *Book) Tick(now time.Time) error {
-	b.now = now
+	b.now, b.news = now, false
 	b.openWindows(now) // pending -> opening
 	for converged := false; !converged; {
 		if err := b.advanceLeases(now); err != nil { // opening -> deployed, next stages, ends of windows

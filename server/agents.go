@@ -127,11 +127,9 @@ func (s *Server) takeReport(told report.Report, from netip.Addr) error {
 			defer s.awaken() // who waits until it is tried; the book may stay as it is
 		}
 		s.agents[told.Host] = agentState{seen: now, report: told, from: from}
-		news, err := b.TakeReport(now, told)
-		if s.news = s.news || news; !s.news || err != nil || s.reporting.Load() > 0 {
+		if err := b.TakeReport(now, told); err != nil || !b.News() || s.reporting.Load() > 0 {
 			return err
 		}
-		s.news = false
 		return b.Tick(now)
 	})
 }

@@ -176,7 +176,7 @@ func (s *Server) restore(ctx context.Context) error {
 	book.Begin(rand.Text(), s.term)
 	book.RemakeLater(now)
 	for _, a := range s.agents {
-		if _, err := book.TakeReport(a.seen, a.report); err != nil {
+		if err := book.TakeReport(a.seen, a.report); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,6 @@ type Server struct {
 	full    error         // why it must not be changed; nil: it may
 	changed chan struct{} // closed and replaced when the book has changed
 	agents  map[vnet.HostID]agentState
-	news    bool // of hosts, since the last of their reports that the book took in
 	states  states
 	cause   *cause // of the change that is under way; nil: not known
 }

@@ -41,7 +41,7 @@ func TestReportsThatWaitAreTakenInTogether(t *testing.T) {
 		s.mu.Unlock()
 		told.Wait()
 		s.mu.Lock()
-		left := s.news
+		left := s.book.News()
 		s.mu.Unlock()
 		if left {
 			t.Error("what hosts said is left to the clock")

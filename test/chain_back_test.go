@@ -20,7 +20,7 @@ nodes:
 functions:
   - name: ids
     host: h1
-    run: [sh, -c, "for way in 'eth0 eth1' 'eth1 eth0'; do set -- $way; tc qdisc add dev $1 clsact && tc filter add dev $1 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev $2 || exit; done; exec sleep infinity"]
+    run: ` + passesBothWays + `
   - {name: nat, host: h2, kind: nat, prefix: 198.51.100.0/28, ports: 20000-20999}
 links:
   - {ends: [a, b], rate: 50Mbit}

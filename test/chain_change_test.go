@@ -25,7 +25,7 @@ functions:
   - {name: most, host: h2, kind: limiter, rate: 50Mbit}
   - name: ids
     host: h2
-    run: [sh, -c, "tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth1 && exec sleep infinity"]
+    run: `+passesOn+`
 links:
   - {ends: [a, b], rate: 50Mbit}
 chains:

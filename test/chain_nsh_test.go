@@ -92,7 +92,7 @@ nodes:
 functions:
   - name: plain
     host: h1
-    run: [sh, -c, "for d in 0 1; do tc qdisc add dev eth$d clsact; tc filter add dev eth$d ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth$((1-d)); done; exec sleep infinity"]
+    run: `+passesBothWays+`
   - {name: dpi, host: h2, nsh: aware, run: [sleep, infinity]}
 links:
   - {ends: [a, b], rate: 50Mbit}

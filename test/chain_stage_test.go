@@ -122,7 +122,7 @@ stages:
           cpu: 0.5
           memory: 64MiB
           probe: true
-          run: [sh, -c, "tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth1 && exec sleep infinity"]
+          run: ` + passesOn + `
       chains:
         - {name: rest, from: a, to: b, match: {proto: tcp}, via: [ids], rate: 1Mbit, on-failure: bypass}
   - {name: through, begins: command, chains: {web: {via: [fw, ids]}}}

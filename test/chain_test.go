@@ -19,6 +19,13 @@ links:
   - {ends: [h1, h2], capacity: 1Gbit}
 `
 
+// Programs of functions, as requests state them. The first passes everything from eth0 to
+// eth1, the second the other way, too.
+const (
+	passesOn       = `[sh, -c, "tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth1 && exec sleep infinity"]`
+	passesBothWays = `[sh, -c, "for way in 'eth0 eth1' 'eth1 eth0'; do set -- $way; tc qdisc add dev $1 clsact && tc filter add dev $1 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev $2 || exit; done; exec sleep infinity"]`
+)
+
 // chainRequest is a chain of a firewall and a program of the tenant's, which passes
 // everything from eth0 to eth1.
 func chainRequest(network, far, rate string) string {
@@ -30,7 +37,7 @@ functions:
   - {name: fw, host: h1, kind: firewall, rules: [{deny: {proto: tcp, dst_port: 81}}]}
   - name: ids
     host: %s
-    run: [sh, -c, "tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev eth1 && exec sleep infinity"]
+    run: `+passesOn+`
 links:
   - {ends: [a, b], rate: 50Mbit}
 chains:
